@@ -23,8 +23,7 @@ from saccade.core import registry as module
 from saccade.core.plugins import install
 from saccade.core.registry import Registry
 from saccade.sandbox import registry
-from saccade.sandbox.isolation import Isolation, Layer, LayerState
-from saccade.sandbox.promises import WEAKENED
+from saccade.sandbox.isolation import WEAKENED, Isolation, Layer, LayerState
 
 
 def test_every_layer_is_explained() -> None:

@@ -153,7 +153,7 @@ Image.new("RGB", (25_000, 20_000), "red").save({str(tmp_path / "a.jpg")!r})
     program = f"""
 from pathlib import Path
 from saccade.media.store import MediaStore
-from saccade.sandbox.shared_images import decode_to_memfd
+from saccade.sandbox.bindings import decode_to_memfd
 
 def peak():
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024

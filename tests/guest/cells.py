@@ -21,12 +21,11 @@ from PIL import Image
 from tests.guest.children import fork
 
 from saccade.guest.cell import run_cell
-from saccade.guest.config import GuestConfig
 from saccade.guest.outbox import Outbox
 from saccade.guest.preload import preload
-from saccade.guest.show import install_show
-from saccade.guest.shown import ShownPictures
-from saccade.guest.wire import layout
+from saccade.guest.show import patch
+from saccade.guest.shown import ShownPictures, use
+from saccade.guest.wire import GuestConfig, layout
 from saccade.guest.workspace import Workspace, WorkspaceTooLarge
 
 HANGS = 60
@@ -133,7 +132,8 @@ class Guest:
         workspace = Workspace(os.open(self.workspace, os.O_RDONLY), *limits)
         workspace.commit()
         shown = ShownPictures(self.config, outbox)
-        install_show(shown)
+        use(shown)
+        patch()
         context = types.SimpleNamespace(
             module=module, config=self.config, outbox=outbox, workspace=workspace, shown=shown
         )

@@ -324,12 +324,3 @@ def test_times(guest: Guest) -> None:
     assert result.run >= 0.05
     assert result.cpu < result.run
     assert result.capture >= 0
-
-
-def test_unknown_settings_are_refused() -> None:
-    from saccade.guest.config import GuestConfig
-
-    with pytest.raises(ValueError, match="colour"):
-        GuestConfig.from_json({"colour": 1})
-    config = GuestConfig.from_json({"repairs": ["x"], "preload": ["np"], "path_aliases": {"a": "b"}, "pictures": 3})
-    assert (config.repairs, config.preload, config.pictures) == (("x",), ("np",), 3)

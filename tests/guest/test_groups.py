@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests.guest.children import fork, until, waiting_child
@@ -82,13 +79,6 @@ def test_who_is_in_a_group_and_what_is_known_of_it(child: int) -> None:
     assert not groups.was_killed(child)
 
 
-def test_cpu_time_is_that_of_user_and_system_in_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "stat").write_bytes(b"7 (a) b) R 1 2 3 4 5 6 7 8 9 10 250 150 13 14")
-    monkeypatch.setattr(groups, "open", lambda *_: io.FileIO(tmp_path / "stat"), raising=False)
-    assert groups.cpu_seconds(7) == 400 / os.sysconf("SC_CLK_TCK")
-    assert not groups.asleep(7)
-
-
 def test_of_one_that_is_gone_nothing_is_known() -> None:
     pid = fork()
     if pid == 0:
@@ -113,17 +103,3 @@ def test_one_that_ended_by_itself_was_not_killed() -> None:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         assert not groups.was_killed(pid)
         os.waitpid(pid, 0)
-
-
-def test_a_child_is_stopped_within_a_moment_or_that_is_told(child: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    groups.stops(child)
-    until(lambda: groups.stopped(child))
-    first = groups.stands_since(child)
-    assert groups.stops(child)
-    assert groups.stands_since(child) == first, "it stands already"
-    for times, seen in (([0, 0.5, 0.9], [False, False, False, True]), ([0, 0.5, 1], [False, False, False])):
-        clock, looks = iter(groups._MOMENT_SECONDS * time for time in times), iter(seen)
-        monkeypatch.setattr(groups, "time", SimpleNamespace(monotonic=lambda clock=clock: next(clock)))
-        monkeypatch.setattr(groups, "stopped", lambda pid, looks=looks: next(looks))
-        assert groups.stops(child) is seen[-1], "after some looks, or it takes longer"
-        assert next(clock, None) is next(looks, None) is None

@@ -211,17 +211,6 @@ def test_shared_mappings_are_told_apart(asked: str, own: Belongings, monkeypatch
         assert inspection.moved_maps(pid, own, kept[:1]) == kept[:1]
 
 
-def test_a_process_that_must_not_be_asked_is_told_apart_from_an_old_kernel(
-    own: Belongings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object) -> None:
-        raise PermissionError(1, "no")
-
-    monkeypatch.setattr(inspection.fcntl, "ioctl", refused)
-    with pytest.raises(PermissionError):
-        inspection.shared_maps(os.getpid())
-
-
 def test_a_branch_has_nothing_mapped_of_others_even_for_itself(own: Belongings) -> None:
     for folder, foreign in (("1", False), ("2", True)):
         path = f"{own.base}/{folder}/a"
@@ -247,15 +236,6 @@ def test_a_branch_opens_for_itself_what_its_origin_holds_open(path: str, own: Be
             assert str(inspection.improper_branch(pid, own, origin)).startswith("a pipe")
     os.close(file)
     os.close(merely)
-
-
-def test_where_the_kernel_compares_nothing_whatever_is_open_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(*_: object) -> int:
-        raise OSError(38, "no such call")
-
-    monkeypatch.setattr(inspection, "syscall", unknown)
-    with holding(lambda: None) as origin, holding(lambda: None) as pid:
-        assert inspection.shares_description(pid, origin), "it has /dev/null open"
 
 
 def test_what_runs_beside_it_is_killed() -> None:

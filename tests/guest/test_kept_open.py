@@ -212,16 +212,6 @@ def test_a_file_that_is_another_now_is_opened_again(folder: Path) -> None:
     assert in_session(folder, play) == [True, ["t", "h"], False]
 
 
-def test_a_file_that_was_moved_within_the_call_is_known_by_its_new_name(folder: Path) -> None:
-    def play() -> Any:
-        fd = os.open("a", os.O_RDONLY)
-        before = standing([fd])
-        os.rename("a", "d/c")
-        return standing([fd], before).files[fd].path, standing([fd, wire.WORKSPACE_FD], before).files[100].path
-
-    assert in_session(folder, play) == ["d/c", "."]
-
-
 def test_a_branch_opens_everything_for_itself(folder: Path) -> None:
     def branch() -> Any:
         file, device, outside = os.open("a", os.O_RDWR), os.open("/dev/zero", 0), os.open("../outside", os.O_RDONLY)

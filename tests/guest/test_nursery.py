@@ -7,15 +7,14 @@ import os
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 import pytest
 
-from saccade.guest import jail, nursery, root
+from saccade.guest import jail, root
 from saccade.guest.jail import JailPlan
 from saccade.guest.nursery import Nursery, interpreter_paths, too_wide
 from saccade.guest.root import NAMESPACES, Standing, ladder, with_own_proc
-from saccade.guest.session_entry import FAMILY_SESSIONS
 from saccade.guest.workspaces import PlainWorkspaces
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
@@ -80,76 +79,10 @@ def test_a_session_is_told_its_limits_and_options_alone(tmp_path: Path) -> None:
     os.close(folder)
 
 
-@pytest.mark.parametrize(
-    ("uids", "names", "users"),
-    [(9, ("user_namespace",), "range"), (0, ("user_namespace",), "namespace"), (0, (), "none")],
-)
-@pytest.mark.parametrize(("cgroups", "kin"), [(True, 1 << 22), (False, 3 * FAMILY_SESSIONS)])
-def test_a_plan(uids: int, names: tuple[str, ...], users: str, cgroups: bool, kin: int) -> None:
-    limits = {"cpu_seconds": 1, "memory_bytes": 2, "open_files": 3, "file_bytes": 4, "processes": 5, "pictures": 6}
-    settings = {"limits": limits, "leftover_cgroups": cgroups}
-    plan = nursery._plan(settings, Standing(names, 0, uids, {}), ("/usr",), {"landlock": "old"})
-    assert (plan.users, plan.read_paths, plan.left_out) == (users, ("/usr",), {"landlock": "old"})
-    assert plan.limits == {**{k: limits[k] for k in list(limits)[:4]}, "processes": 5 + kin}
-    assert plan.filter
-
-
-def test_every_layer_is_told_with_the_reason_it_lacks() -> None:
-    standing = Standing(
-        ("user_namespace", "pid_namespace"), 0, 0, {"net_namespace": "refused", "pid_namespace": "half"}
-    )
-    outcomes = {"rlimits": "", "seccomp": "no such call", "inspection": ""}
-    left_out = {"seccomp": "no such call", "landlock": "left out on purpose", "ipc_namespace": "left out on purpose"}
-    layers = {
-        layer["layer"]: (layer["on"], layer["detail"]) for layer in nursery._layers(standing, outcomes, left_out, False)
-    }
-    assert layers == {
-        "user_namespace": (True, ""),
-        "mount_namespace": (False, ""),
-        "pid_namespace": (True, "half"),
-        "net_namespace": (False, "refused"),
-        "ipc_namespace": (False, "left out on purpose"),
-        "workspace": (False, "a folder without a size cap: a private root cannot be had"),
-        "rlimits": (True, ""),
-        "seccomp": (False, "no such call"),
-        "inspection": (True, ""),
-        "landlock": (False, "left out on purpose"),
-    }
-    private = nursery._layers(standing, {}, {}, True)
-    assert [layer for layer in private if layer["layer"] == "workspace"] == [
-        {"layer": "workspace", "on": True, "detail": ""}
-    ]
-
-
-@pytest.mark.parametrize(("users", "seen"), [("none", True), ("range", False), ("namespace", False)])
-def test_whether_a_session_may_be_seen_by_its_user(users: str, seen: bool) -> None:
-    assert JailPlan(users, {}, (), b"").may_be_seen is seen
-    assert not JailPlan(users, {}, (), b"", {"landlock": "old"}).may_be_seen, "others would see it, too"
-
-
-def test_the_steps_of_a_jail_in_their_order() -> None:
-    assert [layer for layer, _ in jail.steps(JailPlan("range", {}, (), b""), 1, "/f")] == list(ALL)
-    left = JailPlan("none", {}, (), b"", {"landlock": "old", "rlimits": "no"})
-    assert [layer for layer, _ in jail.steps(left, 1, "/f")] == [x for x in ALL if x not in left.left_out]
-
-
 def test_a_rehearsal_says_of_each_step_why_it_cannot_be_had() -> None:
     plan = JailPlan("none", {}, (), b"", dict.fromkeys(ALL[1:], "left out"))
     said = jail.rehearse(plan, 0, "/f", os.fork)
     assert said == {"session_user": "OSError: this process may not hand out user ids nor make user namespaces"}
-
-
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_rehearsal_that_dies(monkeypatch: pytest.MonkeyPatch) -> None:
-    def steps(*_: object) -> list[tuple[str, Any]]:
-        return [("rlimits", lambda: None), ("seccomp", lambda: os._exit(1))]
-
-    monkeypatch.setattr(jail, "steps", steps)
-    dead = jail.rehearse(JailPlan("none", {}, (), b""), 0, "/f", os.fork)
-    assert dead == dict.fromkeys(("rlimits", "seccomp"), "the rehearsal died before it")
-    monkeypatch.setattr(jail, "steps", lambda *_: [("rlimits", lambda: None), ("seccomp", lambda: 1 / 0)])
-    said = jail.rehearse(JailPlan("none", {}, (), b""), 0, "/f", os.fork)
-    assert said == {"rlimits": "", "seccomp": "ZeroDivisionError: division by zero"}
 
 
 def test_namespaces_are_tried_from_all_to_none() -> None:

@@ -6,130 +6,20 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from tests.guest.children import NOBODY, fork, in_child, open_to_all
 
 from saccade.guest import groups, nursery, wire
 from saccade.guest.fork import Forker
 from saccade.guest.jail import JailPlan
-from saccade.guest.nursery import Nursery
 from saccade.guest.root import Standing
-from saccade.guest.workspaces import PlainWorkspaces
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-LIMITS = {
-    **{"output_bytes": 1, "pictures": 2, "picture_pixels": 3, "total_pixels": 4, "file_bytes": 5 << 20},
-    **{"workspace_bytes": 6 << 20, "workspace_files": 7},
-    **{"cpu_seconds": 8, "memory_bytes": 1 << 33, "open_files": 256, "processes": 9},
-}
-ALONE = Standing((), 0, 0, {})
 WITH_USERS = Standing((), 7000, 9, {})
-ROOTED = Standing(("mount_namespace",), 7000, 9, {})
-LEFT_OUT = ["inspection", "seccomp"]
-Look = Callable[[Nursery, dict[str, Any], Any], Any]
-
-
-def prepared(folder: Path, standing: Standing, look: Look, **replaced: Any) -> list[Any]:
-    """What `look` says, in a process of its own, of what `prepare` gives there, and the steps that cost time."""
-    (folder / "package" / "guest").mkdir(parents=True)
-    (folder / "workspaces").mkdir()
-    settings = {
-        **{"modules": ["one", "two"], "without": LEFT_OUT, "limits": LIMITS, "leftover_cgroups": []},
-        "folder": str(folder / "workspaces"),
-    }
-
-    def run() -> list[Any]:
-        steps: list[str] = []
-        for name in ("warm_up", "fill_gaps", "use_large_pages"):
-            setattr(nursery, name, lambda name=name: steps.append(name))
-        nursery.session.forget_fonts = lambda: steps.append("forget_fonts")
-        nursery.importlib.import_module = steps.append  # type: ignore[assignment]
-        for name, other in replaced.items():
-            setattr(nursery, name, other)
-        sys.path[:0] = ["", str(folder / "package")]
-        return [look(*nursery.prepare(settings, standing, Forker())), steps]
-
-    found: list[Any] = in_child(run)
-    return found
-
-
-def layers(hello: dict[str, Any]) -> dict[str, Any]:
-    return {layer["layer"]: layer["on"] or layer["detail"] for layer in hello["layers"]}
-
-
-def test_what_sessions_are_given_and_the_host_is_told(tmp_path: Path) -> None:
-    def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
-        plan, forker, workspace, zygote = become.args
-        assert zygote == os.getpid()
-        assert plan is made.plan
-        assert isinstance(forker, Forker)
-        family = made.places.new_family()
-        return [hello, made.sees, made.limits == LIMITS, family, become.func.__name__, workspace, plan.left_out]
-
-    (hello, sees, limited, family, does, workspace, left_out), _ = prepared(tmp_path, ALONE, look)
-    said = layers(hello)
-    assert {name: said[name] for name in LEFT_OUT} == dict.fromkeys(LEFT_OUT, "left out on purpose")
-    assert {name: why for name, why in left_out.items() if name in LEFT_OUT} == dict.fromkeys(
-        LEFT_OUT, "left out on purpose"
-    )
-    assert said["session_user"] == left_out["session_user"], "what the rehearsal could not do is left out"
-    assert said["session_user"].startswith("OSError: this process may not hand out")
-    assert (said["rlimits"], said["no_new_privs"]) == (True, True)
-    assert said["workspace"].startswith("a folder without a size cap")
-    assert hello["versions"]["numpy"] == np.__version__
-    assert (sees, limited, does, workspace) == (False, True, "become_session", nursery.PLAIN_WORKSPACE)
-    assert os.path.dirname(family) == str(tmp_path / "workspaces")
-
-
-def test_a_private_root_is_read_but_for_processes_and_workspaces(tmp_path: Path) -> None:
-    planned: list[Any] = []
-
-    def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
-        return [planned, made.plan.read_paths, os.environ["HOME"], become.args[2], layers(hello)["workspace"]]
-
-    def plan_root(paths: list[str], workspace_fd: int) -> str:
-        planned.append([bool(paths) and paths == nursery.interpreter_paths(), workspace_fd])
-        return "the plan"
-
-    def build(plan: str) -> PlainWorkspaces:
-        planned.append(plan)
-        return PlainWorkspaces(str(tmp_path / "workspaces"))
-
-    def unreadable(*_: object) -> bool:
-        raise AssertionError("in a private root everybody reads everything")
-
-    (planned, paths, home, workspace, on), _ = prepared(
-        tmp_path, ROOTED, look, plan_root=plan_root, build_private_root=build, _readable_for=unreadable
-    )
-    assert planned == [[True, wire.WORKSPACE_FD], "the plan"]
-    top = [f"/{name}" for name in os.listdir("/") if not os.path.islink(f"/{name}")]
-    assert sorted(paths) == sorted(set(top) - {"/proc", "/w"})
-    assert (home, workspace, on) == ("/workspace", "/workspace", True)
-
-
-@as_root
-@pytest.mark.parametrize("readable", [True, False])
-def test_sessions_have_a_user_of_their_own_only_where_it_can_read_the_interpreter(
-    readable: bool, tmp_path: Path
-) -> None:
-    asked: list[Any] = []
-
-    def may_read(uid: int, paths: list[str], forker: Forker) -> bool:
-        asked.append([uid, paths == nursery.interpreter_paths()])
-        return readable
-
-    def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
-        return [asked, made.plan.users, layers(hello)["session_user"]]
-
-    (asked, users, said), _ = prepared(tmp_path, WITH_USERS, look, _readable_for=may_read)
-    assert (asked, users) == ([[7000, True]], "range")
-    assert said == (readable or "the interpreter lies in a folder that only the current user may enter")
 
 
 @as_root

@@ -44,6 +44,43 @@ CHILD_TIDS = 0x1200000
 GLIBC_THREAD, MUSL_THREAD = 0x3D0F00, 0x7D0F00
 
 
+OTHERS = "getpgid getsid sched_getaffinity sched_getattr sched_getparam sched_getscheduler sched_rr_get_interval"
+CLOCKS_OF_OTHERS = [((~pid << 3) | kind,) for pid in (1, 2, 4000) for kind in (0, 1, 2, 4, 6)]
+"""The id of a process's clock is made of its id."""
+WIDE = (1, 1 << 32, (1 << 64) - 1, (1 << 32) - 1, 4711)
+ARGUMENTS: list[tuple[str, list[tuple[int, ...]], list[tuple[int, ...]]]] = [
+    # Anonymous memory is never shared: it would outlast a rollback.
+    ("mmap", [(0, 1, 3, 0x22), (0, 1, 3, 0x01)], [(0, 1, 3, 0x21), (0, 1, 3, 0x23), (0, 1, 3, 0x40021)]),
+    (
+        "prctl",
+        [(15, 1), (40, 1), (1, signal.SIGKILL)],
+        [(1, 0), (1, signal.SIGTERM), (4, 1), (22, 2), (8, 1), (24, 0), (36, 1)],
+    ),
+    # The one signal stops the caller's own group.
+    (
+        "kill",
+        [(0, signal.SIGSTOP)],
+        [*((pid, signal.SIGSTOP) for pid in WIDE), *((0, sent) for sent in range(65) if sent != signal.SIGSTOP)],
+    ),
+    # Limits can be read only.
+    ("prlimit64", [(0, 7, 0, 1 << 40)], [(0, 7, 0x1000, 0), (0, 7, 1 << 40, 0), (1, 7, 0, 1 << 40)]),
+    ("fcntl", [(3, 3), (3, 1030), (3, 5), (3, 36)], [(3, 8), (3, 10), (3, 15), (3, 1026)]),
+    # Pushing characters into a terminal, and taking one over.
+    ("ioctl", [(0, 0x5401), (0, 0x541B)], [(0, 0x5412), (0, 0x540E)]),
+    *((call, [(0,), (11,), (15,)], [(16,), *CLOCKS_OF_OTHERS]) for call in ("clock_gettime", "clock_nanosleep")),
+    *((call, [(0,)], [(1,)]) for call in OTHERS.split()),
+    ("getpriority", [(0, 0)], [(0, 7), (1, 0)]),
+    # Who holds the other end of a socket.
+    (
+        "getsockopt",
+        [(5, 1, option) for option in (3, 4, 38, 39)],
+        [(5, 0, 3), *((5, 1, option) for option in (16, 17, 18, 31, 59, 76, 77))],
+    ),
+    ("socketpair", [(1, 1), (1, 5 | 0x80800)], [(1, 2), (1, 3), (2, 1), (16, 1)]),
+]
+"""Call, arguments that are allowed, and that are refused."""
+
+
 @pytest.mark.parametrize("name", MACHINES)
 class TestDecisions:
     def decide(self, name: str, call: str, *args: int) -> int | None:
@@ -109,87 +146,16 @@ class TestDecisions:
     def test_every_other_clone(self, name: str, flags: int) -> None:
         assert self.decide(name, "clone", flags) == EPERM
 
-    def test_shared_anonymous_memory(self, name: str) -> None:
-        for flags, expected in ((0x22, ALLOW), (0x01, ALLOW), (0x21, EPERM), (0x23, EPERM), (0x40021, EPERM)):
-            assert self.decide(name, "mmap", 0, 4096, 3, flags) == expected, hex(flags)
-
-    def test_prctl(self, name: str) -> None:
-        for option, value, expected in (
-            (15, 1, ALLOW),
-            (40, 1, ALLOW),
-            (1, signal.SIGKILL, ALLOW),
-            (1, 0, EPERM),
-            (1, signal.SIGTERM, EPERM),
-            (4, 1, EPERM),
-            (22, 2, EPERM),
-            (8, 1, EPERM),
-            (24, 0, EPERM),
-            (36, 1, EPERM),
-        ):
-            assert self.decide(name, "prctl", option, value) == expected, option
-
-    def test_the_one_signal_stops_the_callers_own_group(self, name: str) -> None:
-        assert self.decide(name, "kill", 0, signal.SIGSTOP) == ALLOW
-        for pid in (1, 1 << 32, (1 << 64) - 1, (1 << 32) - 1, 4711):
-            assert self.decide(name, "kill", pid, signal.SIGSTOP) == EPERM, pid
-        for sent in range(65):
-            if sent != signal.SIGSTOP:
-                assert self.decide(name, "kill", 0, sent) == EPERM, sent
-
-    def test_limits_can_be_read_only(self, name: str) -> None:
-        assert self.decide(name, "prlimit64", 0, 7, 0, 1 << 40) == ALLOW
-        assert self.decide(name, "prlimit64", 0, 7, 0x1000, 0) == EPERM
-        assert self.decide(name, "prlimit64", 0, 7, 1 << 40, 0) == EPERM
-        assert self.decide(name, "prlimit64", 1, 7, 0, 1 << 40) == EPERM
-
-    def test_descriptor_control(self, name: str) -> None:
-        for command, expected in ((3, ALLOW), (1030, ALLOW), (8, EPERM), (10, EPERM), (15, EPERM), (1026, EPERM)):
-            assert self.decide(name, "fcntl", 3, command) == expected, command
-        # Pushing characters into a terminal, and taking one over.
-        for request, expected in ((0x5401, ALLOW), (0x541B, ALLOW), (0x5412, EPERM), (0x540E, EPERM)):
-            assert self.decide(name, "ioctl", 0, request) == expected, hex(request)
+    @pytest.mark.parametrize(("call", "allowed", "refused"), ARGUMENTS, ids=[call for call, *_ in ARGUMENTS])
+    def test_arguments(self, name: str, call: str, allowed: list[Any], refused: list[Any]) -> None:
+        for action, cases in ((ALLOW, allowed), (EPERM, refused)):
+            for arguments in cases:
+                assert self.decide(name, call, *arguments) == action, arguments
 
     def test_locks_are_taken_by_nobody(self, name: str) -> None:
         assert self.decide(name, "flock", 3, 2) == NOTHING
         for command in (6, 7, 37, 38):
             assert self.decide(name, "fcntl", 3, command) == NOTHING, command
-        for command in (5, 36):
-            assert self.decide(name, "fcntl", 3, command) == ALLOW, command
-
-    @pytest.mark.parametrize("call", ["clock_gettime", "clock_getres", "clock_nanosleep"])
-    def test_clocks_of_others(self, name: str, call: str) -> None:
-        for clock, expected in ((0, ALLOW), (11, ALLOW), (15, ALLOW), (16, EPERM)):
-            assert self.decide(name, call, clock) == expected, clock
-        for pid in (1, 2, 4000):  # the id of a process's clock is made of its id
-            for kind in (0, 1, 2, 4, 6):
-                assert self.decide(name, call, (~pid << 3) | kind) == EPERM
-
-    def test_facts_about_other_processes(self, name: str) -> None:
-        calls = "getpgid getsid sched_getaffinity sched_getattr sched_getparam sched_getscheduler sched_rr_get_interval"
-        for call in calls.split():
-            assert self.decide(name, call, 0) == ALLOW, call
-            assert self.decide(name, call, 1) == EPERM, call
-        assert self.decide(name, "getpriority", 0, 0) == ALLOW
-        assert self.decide(name, "getpriority", 0, 7) == EPERM
-        assert self.decide(name, "getpriority", 1, 0) == EPERM
-
-    def test_who_holds_the_other_end_of_a_socket(self, name: str) -> None:
-        for option in (3, 4, 38, 39):
-            assert self.decide(name, "getsockopt", 5, 1, option) == ALLOW, option
-        for option in (16, 17, 18, 31, 59, 76, 77):
-            assert self.decide(name, "getsockopt", 5, 1, option) == EPERM, option
-        assert self.decide(name, "getsockopt", 5, 0, 3) == EPERM
-
-    def test_socket_pairs(self, name: str) -> None:
-        for family, kind, expected in (
-            (1, 1, ALLOW),
-            (1, 5 | 0x80800, ALLOW),
-            (1, 2, EPERM),
-            (1, 3, EPERM),
-            (2, 1, EPERM),
-            (16, 1, EPERM),
-        ):
-            assert self.decide(name, "socketpair", family, kind) == expected, (family, kind)
 
 
 def test_the_other_abi_of_x86_64_kills() -> None:

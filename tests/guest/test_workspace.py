@@ -5,12 +5,11 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-import socket
 import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.guest.children import NOBODY, in_child
 
-from saccade.guest import workspace as workspace_module
 from saccade.guest.folders import Cursor, remove_folder
 from saccade.guest.workspace import Changes, Workspace, WorkspaceTooLarge
 
@@ -85,19 +83,6 @@ def test_changes(folder: Path, workspace: Workspace) -> None:
     assert workspace.changes() == Changes(("d/new.txt", "link"), ("old.txt",), ("gone.txt",))
     workspace.commit()
     assert workspace.changes() == Changes()
-
-
-def test_same_size_and_same_time_is_seen(folder: Path, workspace: Workspace) -> None:
-    file = folder / "a.bin"
-    file.write_bytes(b"x" * 100)
-    workspace.commit()
-    old = file.stat()
-    with file.open("r+b") as handle:
-        handle.write(b"z" * 100)
-    os.utime(file, ns=(old.st_atime_ns, old.st_mtime_ns))
-    assert workspace.changes().changed == ("a.bin",)
-    workspace.restore()
-    assert file.read_bytes() == b"x" * 100
 
 
 def test_restore_keeps_handles_that_were_open(folder: Path, workspace: Workspace) -> None:
@@ -292,27 +277,6 @@ def test_a_folder_that_is_moved_while_it_is_read_is_noticed(folder: Path, worksp
     os.close(fd)
 
 
-def test_a_file_that_vanishes_while_its_folder_is_listed(
-    folder: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("a.txt", "b.txt", "c.txt"):
-        (folder / name).write_text(name)
-    workspace.commit()
-    (folder / "d.txt").write_text("new")
-
-    @contextmanager
-    def slow(fd: int) -> Iterator[Iterator[os.DirEntry[str]]]:
-        # Another process deletes a file between the reading of names and the look at each of them.
-        with os.scandir(fd) as items:
-            names = list(items)
-            (folder / "b.txt").unlink(missing_ok=True)
-            yield iter(names)
-
-    monkeypatch.setattr(workspace_module, "scandir", slow)
-    changes = workspace.changes()
-    assert (changes.created, changes.deleted) == (("d.txt",), ("b.txt",))
-
-
 NAMES = st.sampled_from(["a", "b", "d", "d/a", "d/e", "d/e/a", "f"])
 STEPS = st.lists(
     st.tuples(
@@ -399,35 +363,6 @@ def test_paths_of_up_to_4000_bytes_are_kept(folder: Path, workspace: Workspace) 
     nest(folder / ("k" * 20), 20, "n" * 198)  # 21 and 20 times 199 are 4,001
     with pytest.raises(WorkspaceTooLarge, match="longer than 4000 bytes"):
         workspace.scan()
-
-
-def test_every_kind_of_entry_is_described(folder: Path, workspace: Workspace) -> None:
-    (folder / "d").mkdir(mode=0o711)
-    (folder / "f").write_bytes(b"12345")
-    (folder / "f").chmod(0o640)
-    (folder / "l").symlink_to("f")
-    os.mkfifo(folder / "p", 0o600)
-    with socket.socket(socket.AF_UNIX) as heard:
-        heard.bind(str(folder / "s"))
-        found = workspace.scan()
-        assert {name: entry.kind for name, entry in found.items()} == {
-            "d": "folder",
-            "f": "file",
-            "l": "link",
-            "p": "fifo",
-            "s": "other",
-        }
-        assert (found["f"].size, oct(found["f"].mode)) == (5, "0o640")
-        assert found["d"] == ("folder", 0o711, 0, 0, 0, 0)
-        assert workspace.entry("f") == found["f"]
-        fd = workspace.open("f")
-        assert os.read(fd, 9) == b"12345"
-        os.close(fd)
-        with pytest.raises(OSError, match="symbolic links"):
-            workspace.open("l")
-        workspace.commit()
-        workspace.restore()
-        assert workspace.changes() == Changes()
 
 
 def test_only_a_folders_mode_or_being_there_is_a_change_of_it(folder: Path, workspace: Workspace) -> None:

@@ -16,11 +16,10 @@ from typing import Any
 from tests.guest.children import fork, unmap_what_is_shared
 
 from saccade.guest import privileges, wire
-from saccade.guest.fork import CLONE_PARENT, Forker
+from saccade.guest.fork import CLONE_PARENT, Forker, Template, serve
 from saccade.guest.jail import JailPlan
 from saccade.guest.nursery import Nursery
 from saccade.guest.root import Standing
-from saccade.guest.template import Template, serve
 from saccade.guest.workspaces import PlainWorkspaces
 from saccade.guest.zygote import Zygote
 

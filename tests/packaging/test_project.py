@@ -119,8 +119,7 @@ def test_it_runs_as_no_root_and_starts_what_is_installed() -> None:
 
 
 def test_the_page_names_its_arguments_and_every_layer_that_a_container_can_lose() -> None:
-    from saccade.sandbox.isolation import Layer
-    from saccade.sandbox.promises import WEAKENED
+    from saccade.sandbox.isolation import WEAKENED, Layer
 
     for name in ARGUMENTS:
         assert f"`{name}`" in PAGE, name

@@ -15,9 +15,8 @@ from PIL import Image
 from saccade.errors import MediaError, SandboxError
 from saccade.guest.wire import MAX_FDS
 from saccade.sandbox.base import Limits, VideoFile
-from saccade.sandbox.bindings import bound, bound_all, bound_file, messages
+from saccade.sandbox.bindings import SharedImages, bound, bound_all, bound_file, image_memfd, messages
 from saccade.sandbox.result import Picture
-from saccade.sandbox.shared_images import SharedImages, image_memfd
 
 
 class Lazy:
@@ -185,7 +184,7 @@ def test_a_mode_that_cannot_be_mapped() -> None:
 @pytest.mark.parametrize("band", [1, 7, 10, 14, 1 << 22])
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
 def test_bands_are_the_whole_picture(mode: str, band: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.sandbox.shared_images._BAND", band)
+    monkeypatch.setattr("saccade.sandbox.bindings._BAND", band)
     noise = Image.frombytes("RGBA", (5, 9), bytes(range(180))).convert(mode)
     fd = image_memfd(noise)
     raw = {"L": "L", "RGB": "RGBX", "RGBA": "RGBA"}[mode]

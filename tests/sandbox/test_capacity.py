@@ -91,57 +91,6 @@ class TestGroupsAround:
         assert cgroup_room.process_room() == (7, f"{tmp_path}/pids/other/pids.max")
 
 
-@pytest.mark.parametrize(
-    ("name", "each"), [("_files_left", 3), ("_processes_left", 2), ("_mounts_left", 1), ("_memory_left", 5 << 20)]
-)
-def test_what_a_session_takes_of_each(name: str, each: int, room: pytest.MonkeyPatch) -> None:
-    room.setattr(capacity, name, lambda: 40 * each)
-    capacity.check_room(40, kin=1, most_kin=None)
-    with pytest.raises(
-        SandboxError, match=f"^41 more sessions need {41 * each:,} .*, and there is room for {40 * each:,}"
-    ):
-        capacity.check_room(41, kin=1, most_kin=None)
-    room.setattr(capacity, name, lambda: -5)
-    with pytest.raises(SandboxError, match="there is room for 0"):
-        capacity.check_room(1, kin=1, most_kin=None)
-
-
-@pytest.mark.parametrize(("name", "spare", "each"), [("memory_room", 0, 5 << 20), ("process_room", 256, 2)])
-def test_what_a_session_takes_of_a_control_group(name: str, spare: int, each: int, room: pytest.MonkeyPatch) -> None:
-    room.setattr(capacity, name, lambda: Room(40 * each + spare, "/groups/app/limit"))
-    capacity.check_room(40, kin=1, most_kin=None)
-    with pytest.raises(SandboxError, match=f"need {41 * each:,} .* room for {40 * each:,}"):
-        capacity.check_room(41, kin=1, most_kin=None)
-
-
-def test_what_the_kernel_says_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {
-        "/proc/sys/kernel/pid_max": "32768\n",
-        "/proc/sys/kernel/threads-max": "20000\n",
-        "/proc/sys/fs/mount-max": "100000\n",
-        "/proc/loadavg": "0.00 0.01 0.05 1/234 5678\n",
-        "/proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 1000 kB\nSwapFree: 7 kB\n",
-    }
-
-    def text(path: str) -> str:
-        if path not in files:
-            raise FileNotFoundError(path)
-        return files[path]
-
-    monkeypatch.setattr(capacity, "read", text)
-    monkeypatch.setattr(capacity.resource, "getrlimit", lambda what: (1024, 4096))
-    monkeypatch.setattr(capacity.os, "listdir", lambda path: ["0", "1", "2"])
-    found = [getattr(capacity, name)() for name in LIMITS]
-    assert found == [1024 - 3 - 64, 20000 - 234 - 256, 100_000 - 256, 1_024_000]
-    files["/proc/sys/kernel/threads-max"] = "none\n"
-    assert capacity._processes_left() == 32768 - 234 - 256
-    monkeypatch.setattr(capacity.resource, "getrlimit", lambda what: (capacity.resource.RLIM_INFINITY, 0))
-    files.clear()
-    assert [getattr(capacity, name)() for name in LIMITS] == [None] * 4
-    files |= {"/proc/loadavg": "1/2\n", "/proc/meminfo": "MemFree: 1 kB\n"}
-    assert (capacity._processes_left(), capacity._memory_left()) == (None, None)
-
-
 @pytest.mark.usefixtures("room")
 def test_sessions_of_one_origin_are_counted_together() -> None:
     capacity.check_room(6, kin=4, most_kin=10)

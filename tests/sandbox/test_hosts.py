@@ -33,11 +33,6 @@ async def hello(number: int) -> str:
 
 
 @pytest.mark.slow
-async def test_several_sandboxes_in_one_loop() -> None:
-    assert await asyncio.gather(*(hello(n) for n in range(3))) == ["number 0", "number 2", "number 4"]
-
-
-@pytest.mark.slow
 def test_each_thread_with_its_own_loop() -> None:
     with ThreadPoolExecutor(2) as pool:
         texts = list(pool.map(lambda n: asyncio.run(hello(n)), range(2)))
@@ -112,19 +107,6 @@ async def test_parent_with_many_open_files(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_after_torch_was_imported() -> None:
     run_program("import torch\ntorch.ones(100, 100) @ torch.ones(100, 100)")
-
-
-@pytest.mark.slow  # as in every process of this suite, by then
-def test_after_numpy_and_cv2_were_used() -> None:
-    run_program(
-        "import numpy, cv2\nnumpy.ones((300, 300)) @ numpy.ones((300, 300))\ncv2.blur(numpy.ones((9, 9)), (3, 3))"
-    )
-
-
-@pytest.mark.slow
-def test_two_host_processes_side_by_side() -> None:
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(run_program, ["", ""]))
 
 
 def run_program(first: str) -> None:

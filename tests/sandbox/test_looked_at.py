@@ -43,7 +43,7 @@ async def test_a_process_that_has_run_since_is_looked_at_again(box: LocalSandbox
     session = await box.open()
     assert (await session.run(PATCH)).committed
     for _ in range(50):
-        await asyncio.sleep(20 * REHEARSE_SECONDS[False])
+        await asyncio.sleep(20 * REHEARSE_SECONDS)
         result = await session.run("print(seen)\nends = os.pipe()")
         if result.stdout == "[1]\n":
             break

@@ -14,9 +14,8 @@ from saccade.plugins.audit.attacks import LIMITS as ATTACK_LIMITS
 from saccade.plugins.audit.attacks import run_attacks
 from saccade.plugins.audit.conformance import LIMITS, run_all
 from saccade.sandbox.base import Limits
-from saccade.sandbox.isolation import Layer
+from saccade.sandbox.isolation import WEAKENED, Layer, Promise
 from saccade.sandbox.local import LocalSandbox
-from saccade.sandbox.promises import WEAKENED, Promise
 
 pytestmark = [linux_only, pytest.mark.timeout(1800)]
 

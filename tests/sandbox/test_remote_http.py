@@ -45,10 +45,10 @@ async def test_a_loop_that_is_late_does_not_count(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_sign_of_life_renews_it() -> None:
-    async with patience(0.3) as left:
+    async with patience(0.3) as renew:
         for _ in range(5):
             await asyncio.sleep(0.1)
-            left.renew()
+            renew()
 
 
 async def test_another_timeout_inside_is_its_own() -> None:

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.fake_sandboxes import FakeSandbox
 
-from saccade.core import sync
 from saccade.errors import SandboxClosedError, SandboxError
 from saccade.record.execution import Status
 from saccade.sandbox.sync import SyncSandbox
@@ -169,22 +168,3 @@ def test_never_used_it_starts_nothing() -> None:
     with pytest.raises(SandboxClosedError):
         box.isolation()
     asyncio.run(asyncio.sleep(0))
-
-
-async def test_whoever_waits_for_what_is_cancelled_waits_for_a_cancellation_that_comes_next() -> None:
-    undone = asyncio.Event()
-
-    async def work() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            for _ in range(5):
-                await asyncio.sleep(0)
-            undone.set()
-
-    task = asyncio.create_task(work())
-    await asyncio.sleep(0)
-    waiting = asyncio.create_task(sync._all_cancelled())
-    asyncio.get_running_loop().call_soon(task.cancel)
-    await waiting
-    assert undone.is_set()

@@ -99,35 +99,6 @@ async def test_a_start_makes_the_folder_gives_the_settings_and_waits_for_hello(p
     assert played.client.alive
 
 
-async def test_answers_go_to_whoever_asked_first(played: Played) -> None:
-    played.hear()
-    first, second = played.client.ask("leaf", 1, pid=5), played.client.ask("leaf", 1)
-    other = played.client.ask("leaf", 2)
-    assert [played.hear()[0] for _ in range(3)] == [
-        {"op": "leaf", "id": 1, "pid": 5},
-        {"op": "leaf", "id": 1},
-        {"op": "leaf", "id": 2},
-    ]
-    memfd = os.memfd_create("mine")
-    played.say("leaf", 2, n=3)
-    played.say("leaf", 1, (memfd,), n=1)
-    played.say("leaf", 1, n=2)
-    message, [fd] = await first
-    assert (message["n"], os.fstat(fd).st_ino) == (1, os.fstat(memfd).st_ino)
-    assert [(await answer)[0]["n"] for answer in (second, other)] == [2, 3]
-    for each in (fd, memfd):
-        os.close(each)
-
-
-async def test_an_order_that_is_refused(played: Played) -> None:
-    asked = asyncio.create_task(played.client.order("open", 1))
-    await settled()
-    played.say("failed", of="open", error="no room")
-    with pytest.raises(OrderRefusedError, match="no room"):
-        await asked
-    assert played.events == []
-
-
 async def test_what_nobody_asked_for_is_closed_or_ends_its_session(played: Played) -> None:
     reader, writer = os.pipe()
     played.say("leaf", 1, (writer,))

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.guest.video_stream import open_frames
-from saccade.guest.video_timeline import VideoError
+from saccade.guest.video_stream import VideoError, open_frames
 from saccade.record.execution import Status
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.crop import MAX_SIDE, Crop, CropArguments, Rotate

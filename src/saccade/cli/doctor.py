@@ -21,8 +21,7 @@ from rich.text import Text
 
 from saccade.cli.output import AsJson, plain_console, print_json, visible, waiting
 from saccade.errors import IsolationError, SandboxError, SettingsError
-from saccade.sandbox.isolation import MINIMUM, Isolation, Layer
-from saccade.sandbox.promises import weakened
+from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, weakened
 
 if TYPE_CHECKING:
     from saccade.sandbox.registry import Audit, AuditOutcome

@@ -2,8 +2,7 @@
 
     run_cell ─ prepare (repairs, compile) ─ run ─ value ─ new files ─ what was left running ─ report
 
-The report is made whatever the program does short of ending the process; the host takes a missing report for a killed
-call. A cell runs with the process's own rights: what it may do is the jail's matter.
+The report is made whatever the program does short of ending the process. What a cell may do is the jail's matter.
 """
 
 from __future__ import annotations
@@ -25,21 +24,23 @@ from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import CO_COROUTINE
+from socket import socket
 from time import monotonic, sleep
 from traceback import StackSummary, TracebackException
 from types import CodeType, ModuleType, TracebackType
-from typing import Any, NoReturn, Protocol, Self, cast
+from typing import Any, NoReturn, Self, cast
 
 from PIL import Image
 
-from .config import GuestConfig
-from .descriptors import make_room
+from .descriptors import OpenState, make_room, standing
+from .fork import Forker
 from .notebook import drawn, read_notebook, timed
 from .outbox import Outbox
 from .pixels import DRAWN
 from .repairs import RepairContext, RepairPass, find_passes, repair_text, repair_tree, repairing
 from .shown import ShownPictures, close
 from .threads import settle
+from .wire import GuestConfig
 from .workspace import Entry, Workspace, WorkspaceTooLarge
 
 _sources: dict[str, list[str]] = {}
@@ -139,19 +140,10 @@ _BOMB_FACTOR = 16
 
 
 def report_files(workspace: Workspace, shown: ShownPictures) -> list[dict[str, Any]]:
-    """List path and size (bytes) of every file that is new or changed; images are added to `shown`, oldest first.
-
-    A file is an image by its contents, not by its name; a broken or far too large image is just a file.
-    """
+    """List path and size of every new or changed file; images, told by their contents, go to `shown`, oldest first."""
     changes = workspace.changes()
-    files: list[tuple[str, Entry]] = []
-    for path in (*changes.created, *changes.changed):
-        try:
-            entry = workspace.entry(path)
-        except OSError:
-            continue
-        if entry.kind == "file":
-            files.append((path, entry))
+    entries = ((path, workspace.entry(path)) for path in (*changes.created, *changes.changed))
+    files: list[tuple[str, Entry]] = [(path, entry) for path, entry in entries if entry.kind == "file"]
     for path, _entry in sorted(files, key=lambda item: (item[1].mtime, item[0])):
         _add_image(workspace, path, shown)
     if len(files) > MOST_LISTED:
@@ -196,24 +188,17 @@ _STEP = 0.005
 
 _live_builtins = builtins.__dict__
 _all, _map, _is = all, map, operator.is_
-_timers = tuple(
-    getattr(signal, name) for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF") if hasattr(signal, name)
-)
-_signals = tuple(
-    int(number) for number in signal.valid_signals() if number not in (signal.SIGKILL, getattr(signal, "SIGSTOP", None))
-)
+_timers = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_signals = tuple(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 # The functions below `signal`, which do not turn every number into an enum member.
 _plain_signal = importlib.import_module("_signal")
 _getsignal, _setsignal, _setitimer = _plain_signal.getsignal, _plain_signal.signal, _plain_signal.setitimer
 _settrace, _setprofile, _cancel_dump = sys.settrace, sys.setprofile, faulthandler.cancel_dump_traceback_later
-_waitid, _waitpid, _getpid = getattr(os, "waitid", None), os.waitpid, os.getpid
+_waitid, _waitpid, _getpid = os.waitid, os.waitpid, os.getpid
 
 
 class ProcessState:
-    """Restores timers, signal handlers, trace functions and builtins at the end of the block.
-
-    A process that a call leaves running has the call refused: see `children_left`.
-    """
+    """Restores timers, signal handlers, trace functions and builtins at the end of the block."""
 
     def __enter__(self) -> Self:
         self.pid = _getpid()
@@ -265,8 +250,6 @@ def restore_builtins(saved: dict[str, Any]) -> None:
 
 def _has_children() -> bool:
     """Whether this process has a child that still runs; ended ones are collected."""
-    if _waitid is None:
-        return False
     try:
         while True:
             ended = _waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -379,21 +362,26 @@ _exit, _evaluate = os._exit, eval
 _perf_counter, _process_time, _AnyError = time.perf_counter, time.process_time, BaseException
 
 
-class CellContext(Protocol):
-    """The surroundings of a cell; the guest's `Interpreter` is one."""
+@dataclass
+class Interpreter:
+    """State of a session's processes; copied to each by `fork`."""
 
     module: ModuleType
     config: GuestConfig
+    sock: socket
     outbox: Outbox
     workspace: Workspace
     shown: ShownPictures
+    forker: Forker
+    standing: OpenState = field(default_factory=lambda: standing([]))
+    """Open files when the last kept call ended."""
 
 
 @dataclass
 class _Cell:
     """The call so far."""
 
-    context: CellContext
+    context: Interpreter
     program: Program
     status: str = "ok"
     value: str | None = None
@@ -423,7 +411,7 @@ class _Cell:
             self.notes.append(f"{what} could not be reported: {class_name(error)}")
 
 
-def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
+def run_cell(context: Interpreter, code: str, number: int) -> dict[str, Any]:
     """Run `code` as cell `number` in the context's module; never raises. Times of the report are in seconds.
 
     Keys: status, stdout and stderr ([bytes kept, bytes written]), value, data, traceback, pictures, files, repairs,
@@ -444,7 +432,8 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
     cell.step("the processes", lambda: cell.refuse(around.children_left()))
     cell.step("the figures", lambda: _leave_figures(cell))
     cell.step("the files", lambda: _report_files(cell))
-    cell.step("the value", lambda: _take_data(cell, value))
+    if cell.status == "ok" and value is not None:
+        cell.step("the value", lambda: setattr(cell, "data", outbox.as_data(value)))
     cell.step("the output", lambda: _finish_output(cell))
     return _report(cell, _perf_counter() - started)
 
@@ -537,12 +526,6 @@ def _settle_threads(cell: _Cell, before: int) -> None:
     if note is not None:
         cell.notes.append(note)
     cell.refuse(why)
-
-
-def _take_data(cell: _Cell, value: object) -> None:
-    """Report the last value itself, where it is plain data."""
-    if cell.status == "ok" and value is not None:
-        cell.data = cell.context.outbox.as_data(value)
 
 
 def _leave_child(cell: _Cell) -> NoReturn:

@@ -1,9 +1,8 @@
-"""Make forks small: what a forked process writes should lie together, not all over the memory it shares.
+"""Make forks small and quick. For speed only; docs/bench.md has what each step buys.
 
-A page that a child writes is copied for it only. Python's allocator hands out free blocks wherever there are any,
-so after long imports a child's first thousand small objects would touch a thousand shared pages. `fill_gaps` takes
-those blocks beforehand. And a fork copies an entry for each page and a record for each mapping: `use_large_pages` and
-`merge_mappings` leave it fewer.
+Python's allocator hands out free blocks wherever there are any, so after long imports a child's first thousand small
+objects would touch a thousand shared pages: `fill_gaps` takes those blocks beforehand. And a fork copies an entry for
+each page and a record for each mapping: `use_large_pages` and `merge_mappings` leave it fewer.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ def fill_gaps() -> None:
 
 
 def use_large_pages() -> int:
-    """Put this process's heap on large pages where the kernel can; how many there are now. For speed only.
+    """Put this process's heap on large pages where the kernel can; how many there are now.
 
-    Half of what a fork and its end cost is the copying of page table entries, and a large page has one instead of 512.
     A forked process that writes to one copies no more than before: the kernel gives it small pages of that part.
     """
     return sum(
@@ -64,7 +62,7 @@ def _anonymous_memory() -> Iterator[int]:
 
 
 def merge_mappings() -> None:
-    """Give the parts of each loaded library two sets of rights in place of four. For speed only.
+    """Give the parts of each loaded library two sets of rights in place of four.
 
     The loader maps constants without the right to execute, and takes the right to write from what it has relocated.
     Neighbours of equal rights become one mapping, and a fork copies each. Only in a process that was never forked can

@@ -2,9 +2,7 @@
 
 A fork shares open files with its parent, so a rollback has to restore their positions and flags. Kept are files and
 folders of the workspace that have a name, files of the read-only root, and devices that hold nothing. Everything else
-(pipes, sockets, counters, timers, files without a name) holds state that nothing can restore, and is closed when the
-call ends, with a note. Its number stays taken, by a descriptor that can neither be read nor written, so that no later
-file gets it.
+holds state that nothing can restore, and is closed with a note. Its number stays taken, so that no later file gets it.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ from .folders import CHANGE, enter_anyhow, inside, open_anyhow
 from .inspection import HARMLESS_DEVICES
 from .syscalls import punch_hole, syscall
 
-_FLAGS = os.O_APPEND | os.O_NONBLOCK | getattr(os, "O_DIRECT", 0) | getattr(os, "O_NOATIME", 0)
+_FLAGS = os.O_APPEND | os.O_NONBLOCK | os.O_DIRECT | os.O_NOATIME
 """The flags of an open file that can be changed."""
-_PATH = getattr(os, "O_PATH", 0)
+_PATH = os.O_PATH
 _OPENING = os.O_ACCMODE | os.O_DIRECTORY | _FLAGS | _PATH
 _GONE = " (deleted)"
 _BOUND = ("/memfd:saccade-image", "/memfd:saccade-array")
@@ -183,19 +181,15 @@ def _in_workspace(path: str) -> str | None:
     return path[len(real) + 1 :] if path.startswith(real + "/") else None
 
 
-def standing(fds: list[int], before: OpenState | None = None) -> OpenState:
-    """Record the open `fds` of the program and the standard ones, and the current folder.
-
-    A file of `before` is not asked for its name again where that cannot have changed.
-    """
-    known = before.files if before is not None else {}
+def standing(fds: list[int]) -> OpenState:
+    """Record the open `fds` of the program and the standard ones, and the current folder."""
     files: dict[int, Kept] = {}
     alike: dict[Kept, list[int]] = {}
     for fd in (*_LENT, *fds):
         try:
             flags = fcntl.fcntl(fd, fcntl.F_GETFL) & _OPENING
             position = -1 if flags & _PATH else os.lseek(fd, 0, os.SEEK_CUR)
-            found = _named(fd, flags, position, known.get(fd))
+            found = _named(fd, flags, position)
             others = alike.setdefault(found, [])
             files[fd] = found._replace(twin=_twin(fd, position, others)) if others and position >= 0 else found
             others.append(fd)
@@ -204,14 +198,10 @@ def standing(fds: list[int], before: OpenState | None = None) -> OpenState:
     return OpenState(files, inside())
 
 
-def _named(fd: int, flags: int, position: int, before: Kept | None) -> Kept:
+def _named(fd: int, flags: int, position: int) -> Kept:
     seen = os.fstat(fd)
     file = (seen.st_dev, seen.st_ino)
     following = _name_at(fd, position) if position > 0 and stat.S_ISDIR(seen.st_mode) else None
-    if before is not None and before.file == file:
-        nameless = stat.S_ISCHR(seen.st_mode) or not seen.st_nlink
-        if before.path == "." or (before.path is None and nameless):
-            return Kept(flags, position, file, before.path, next=following)
     return Kept(flags, position, file, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")), next=following)
 
 
@@ -315,10 +305,7 @@ def _replace(fd: int, fresh: int) -> None:
 
 
 def take_along(kept: OpenState) -> None:
-    """Open every file again, so that a branch, whose workspace is another folder, shares none with its origin.
-
-    Descriptors that were opened since are closed.
-    """
+    """Open every file again, so that a branch shares none with its origin; what was opened since is closed."""
     for fd in (*_STANDARD, *program_fds(kept.files)):
         file = kept.files.get(fd)
         if file is None:

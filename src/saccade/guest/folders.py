@@ -95,10 +95,7 @@ def walk(
     leave: Callable[[Cursor, str], None] | None = None,
     need: int = READ,
 ) -> None:
-    """Call `enter` in every folder from `top` down; it tells which folders to go into.
-
-    `leave` is called in the folder above with the name of a folder that is done.
-    """
+    """Call `enter`, which names folders to go into, from `top` down, and `leave` above with each that is done."""
     cursor = Cursor(top, need)
     try:
         stack = [iter(enter(cursor))]
@@ -118,12 +115,7 @@ def walk(
 
 
 def open_anyhow(top: int, path: str, flags: int) -> int:
-    """Return a descriptor of `path` below folder `top`, whatever rights it and the folders above it lack.
-
-    Modes are put back.
-
-    Raises OSError if there is no such file.
-    """
+    """Return a descriptor of `path` below `top`, whatever rights are lacking; modes are put back. Raises OSError."""
     try:
         return open_fd(path, flags | O_NOFOLLOW | O_CLOEXEC, dir_fd=top)
     except PermissionError:

@@ -1,8 +1,7 @@
 """Process groups of sessions: stopped, emptied, killed. For the zygote, whose children all of them are.
 
-A stopped process runs nothing until it is continued, and nothing in the jail can continue one: `kill` is refused (but
-for stopping the caller's own group), and so are timers that send a signal of choice. Promises nothing where a process
-of the session may signal others.
+Nothing in the jail can continue a stopped process: `kill` is refused (but for stopping the caller's own group), and so
+are timers that send a signal of choice.
 """
 
 from __future__ import annotations
@@ -11,10 +10,7 @@ import contextlib
 import itertools
 import os
 import signal
-import time
 
-_MOMENT_SECONDS = 0.0002
-"""How long a process is watched that was told to stop: shorter than to be woken by the news of it."""
 _STATES = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
 _stops: dict[int, int] = {}
 """Child that stands still -> the number of its stop."""
@@ -69,17 +65,6 @@ def forget(pid: int) -> None:
     _stops.pop(pid, None)
 
 
-def stops(pid: int) -> bool:
-    """Stop a process and give it the moment that this takes; whether it has stopped, which may take longer."""
-    if stopped(pid):
-        return True
-    stop(pid)
-    end = time.monotonic() + _MOMENT_SECONDS
-    while not (there := stopped(pid)) and time.monotonic() < end:
-        os.sched_yield()
-    return there
-
-
 def stopped(pid: int) -> bool:
     """Whether our child `pid` has stopped with all its threads; False for one that has ended."""
     return stands_since(pid) != 0
@@ -103,10 +88,7 @@ def empty(group: int) -> bool:
 
 
 def purge(pid: int) -> bool:
-    """Kill whoever is in the group of the stopped process `pid` next to it; whether there was anybody.
-
-    It stands aside meanwhile, in the group of the caller.
-    """
+    """Kill whoever is in the group of the stopped process `pid`, but for itself; whether there was anybody."""
     os.setpgid(pid, os.getpgrp())
     try:
         os.killpg(pid, signal.SIGKILL)

@@ -1,9 +1,7 @@
 """Inspect from outside, through /proc, what a stopped session process holds open and has mapped.
 
 A session closes by itself what it may not keep (see `descriptors`). A program may have patched that away, so the zygote
-looks before it keeps a call or a branch: anything that is neither memory nor a file of the session's workspace is a
-reason to refuse. Needs the right to look at the process (CAP_SYS_PTRACE in its user namespace); without it `visible` is
-False and nothing is promised about programs that have patched their runtime.
+looks before it keeps a call or a branch. Needs the right to look at the process (CAP_SYS_PTRACE in its user namespace).
 """
 
 from __future__ import annotations
@@ -77,6 +75,18 @@ class Map(NamedTuple):
     mode: str
     offset: int
     path: str
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What the zygote has seen of a process that stands still since."""
+
+    pid: int
+    stop: int
+    """The number of the stop in which it stood (`groups.stands_since`)."""
+    why_not: str | None
+    """Why it cannot be kept, or None."""
+    shared: list[Map]
 
 
 def visible(pid: int) -> bool:

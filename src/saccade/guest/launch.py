@@ -22,9 +22,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 from . import wire
-from .fork import Forker
+from .fork import Forker, NextStep
 from .root import NAMESPACES, NO_OWN_PROC, Standing, id_range, ladder, usable, with_own_proc, write_maps
-from .template import NextStep
 from .zygote import zygote
 
 HOST_NAME = "sandbox"

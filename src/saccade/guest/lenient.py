@@ -99,10 +99,7 @@ def _is_picture(value: Any) -> bool:
 
 
 def _clamped(one: slice, size: int) -> slice:
-    """Return the range of whole pixels in order and inside 0..size.
-
-    Itself if it is fine, counts from the end, or no range.
-    """
+    """Return the range in order and inside 0..size; itself if it is fine, counts from the end, or is no range."""
     start, stop = one.start, one.stop
     if not all(hasattr(bound, "__index__") for bound in (start, stop)) or stop < 0:
         return one

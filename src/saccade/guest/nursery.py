@@ -15,18 +15,17 @@ import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import adapt, folders, inspection, privileges, seccomp, session, wire
 from .compact import fill_gaps, merge_mappings, use_large_pages
-from .config import GuestConfig
-from .fork import Forker
+from .fork import Forker, NextStep
 from .jail import JailPlan, enter, rehearse
 from .preload import add_cjk_font, fix_machine, warm_up
 from .root import NAMESPACES, WORKSPACE, Standing, build_private_root, plan_root
-from .session_entry import FAMILY_SESSIONS, SessionEntry
-from .template import NextStep
-from .workspaces import Keeper, PlainWorkspaces, fill_stock, stocked
+from .wire import GuestConfig
+from .workspaces import FAMILY_SESSIONS, Places, PlainWorkspaces, fill_stock, stocked
 
 _SYSTEM = (
     *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64", "/usr/share/zoneinfo"),
@@ -114,10 +113,50 @@ LAST_RESERVED_PID = 300
 _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 
 
+@dataclass
+class SessionEntry:
+    """Processes and folders of a session; a process id here is also the id of its process group."""
+
+    id: int
+    uid: int
+    family: str
+    """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
+    workspace: str
+    base: str
+    """Folder that holds the workspaces of all sessions."""
+    socket: int
+    """Inode number of the session's socket."""
+    memory: frozenset[int]
+    """Inode numbers of the memory that session and host share."""
+    keeper: int = 0
+    leaf: int | None = None
+    calling: bool = False
+    """Whether the leaf runs a call, and the host waits to hear how it stands at its end."""
+    late: bool = False
+    """Whether the keeper, while it got ready, has stopped itself, which it should have done before."""
+    former: int = 0
+    """The keeper before the present one, to be killed as soon as that gets ready; 0 if it is."""
+    inspected: inspection.Inspected | None = None
+    rolling: bool = False
+    """A rollback was ordered and the leaf has not ended yet."""
+    closing: bool = False
+    maps: list[inspection.Map] = field(default_factory=list)
+    """Shared mappings of files of the workspace when the last kept call ended, with paths relative to it."""
+    mapped: list[inspection.Map] | None = None
+    """All mappings of files of the workspace then, once a branch was made: the same in every leaf of one keeper."""
+    fault: str = ""
+    """Why the zygote itself has ended the session; empty if it has not."""
+
+    @property
+    def own(self) -> inspection.Belongings:
+        """What the session's processes may hold."""
+        return inspection.Belongings(self.workspace, self.base, self.socket, self.memory)
+
+
 class Nursery:
     """Gives sessions their user id and workspace. Part of the zygote's books: no session process has ever seen it."""
 
-    def __init__(self, plan: JailPlan, standing: Standing, limits: dict[str, Any], places: Keeper, sees: bool) -> None:
+    def __init__(self, plan: JailPlan, standing: Standing, limits: dict[str, Any], places: Places, sees: bool) -> None:
         self.plan = plan
         self.limits = limits
         self.places = places
@@ -135,10 +174,7 @@ class Nursery:
                 os.pwrite(self.last_pid, b"%d" % LAST_RESERVED_PID, 0)
 
     def new_entry(self, session_id: int, fds: list[int]) -> tuple[SessionEntry, int]:
-        """Return the entry of a new family, and its workspace's descriptor.
-
-        `fds`: socket, outbox, stdout, stderr, ...
-        """
+        """Return the entry of a new family, and its workspace's descriptor. `fds`: socket, outbox, stdout, stderr."""
         uid = next(self._uids)
         while self._uids_in_use[uid] and self.plan.users == "range":
             uid = next(self._uids)
@@ -201,7 +237,7 @@ def become_session(plan: JailPlan, forker: Forker, workspace: str, zygote: int, 
             enter(plan, setup["uid"], itertools.chain([wire.WORKSPACE_FD], stocked(stock)))
             os.close(stock)
         privileges.die_with_parent(zygote)  # again, since it is another user now
-        config = GuestConfig.from_json({**setup["config"], "workspace": workspace})
+        config = GuestConfig(**setup["config"], workspace=workspace)
         return functools.partial(session.keep, session.new_interpreter(config, forker))
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -210,10 +246,7 @@ def become_session(plan: JailPlan, forker: Forker, workspace: str, zygote: int, 
 
 
 def take_descriptors(fds: list[int], stock: int | None = None) -> int | None:
-    """Move the session's descriptors to their numbers, close all others, and enter the workspace.
-
-    Returns the number of `stock` now.
-    """
+    """Move the session's descriptors to their numbers, close all others, enter the workspace; `stock`'s number now."""
     sock, outbox, stdout, stderr, workspace = fds
     # Not one for all sessions: the flags of an open file are seen by everyone who has it.
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
@@ -249,7 +282,7 @@ def prepare(
     readable = interpreter_paths()
     private = "mount_namespace" in standing.namespaces
     last_pid = open_last_pid() if "pid_namespace" in standing.namespaces else None
-    places: Keeper
+    places: Places
     if private:
         places = build_private_root(plan_root(readable, wire.WORKSPACE_FD))
         # /proc and the workspaces of others are reached by no session.
@@ -340,7 +373,7 @@ def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, st
 
 
 def _rehearsed(
-    plan: JailPlan, standing: Standing, places: Keeper, room: tuple[int, int], forker: Forker
+    plan: JailPlan, standing: Standing, places: Places, room: tuple[int, int], forker: Forker
 ) -> dict[str, str]:
     """Return layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
     fd, path = places.make(places.new_family(), *room, standing.first_uid)

@@ -1,11 +1,9 @@
 """The shared memory for the results of a call: report, text and raw pixels, at fixed places.
 
-    0                the report, JSON, at most `REPORT_ROOM` bytes
-    COUNTS_OFFSET    bytes kept of stdout and of stderr so far, two 8-byte little-endian numbers
-    1 MiB            stdout, then stderr, `output_bytes` each
-    after them       pixels of the pictures, 4 * total_pixels bytes
-
-The host reads it and must trust nothing in it. Bytes of stdout and stderr behind the kept ones are zero.
+0                the report, JSON, at most `REPORT_ROOM` bytes
+COUNTS_OFFSET    bytes kept of stdout and of stderr so far, two 8-byte little-endian numbers
+1 MiB            stdout, then stderr, `output_bytes` each; zeros behind what was kept
+after them       pixels of the pictures, 4 * total_pixels bytes
 """
 
 from __future__ import annotations
@@ -27,8 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import wire
-from .config import GuestConfig
-from .wire import ARRAY_TYPES, COUNTS_OFFSET, DATA_BYTES, REPORT_ROOM, layout
+from .wire import ARRAY_TYPES, COUNTS_OFFSET, DATA_BYTES, REPORT_ROOM, GuestConfig, layout
 from .workspace import read_at
 
 if TYPE_CHECKING:
@@ -44,10 +41,7 @@ _fflush = ctypes.CDLL(None).fflush
 
 
 def write_at(fd: int, data: ReadableBuffer, offset: int) -> bool:
-    """Write all of `data` at byte `offset`; False if the memory behind `fd` cannot take it.
-
-    The limit on file sizes also holds for shared memory beyond that size; there the bytes go through a mapping.
-    """
+    """Write all of `data` at `offset`, by a mapping beyond the limit on files; False if the memory cannot take it."""
     view = _memoryview(data).cast("B")
     try:
         while view:
@@ -69,28 +63,16 @@ def _write_mapped(fd: int, view: memoryview, offset: int) -> bool:
     return True
 
 
-def flush_c() -> None:
-    """Have C code write what it still holds back of its output."""
-    _fflush(None)
-
-
-class FdTail:
-    """What C code and child processes wrote to a descriptor of a small memfd since the last look."""
-
-    def __init__(self, fd: int, most: int = 1 << 20) -> None:
-        self.fd = fd
-        self.most = most
-
-    def take(self) -> bytes:
-        """Return the bytes written since the last call, at most `most`; empty if the descriptor is not there."""
-        try:
-            end = lseek(self.fd, 0, _SEEK_CUR)
-            if end == 0:
-                return b""
-            lseek(self.fd, 0, _SEEK_SET)
-            return pread(self.fd, _min(end, self.most), 0)
-        except _OSError:
+def take_tail(fd: int, most: int) -> bytes:
+    """Return what C code and child processes wrote to memfd `fd` since the last look, at most `most` bytes."""
+    try:
+        end = lseek(fd, 0, _SEEK_CUR)
+        if end == 0:
             return b""
+        lseek(fd, 0, _SEEK_SET)
+        return pread(fd, _min(end, most), 0)
+    except _OSError:
+        return b""
 
 
 class CappedStream(io.TextIOBase):
@@ -168,10 +150,6 @@ class CappedStream(io.TextIOBase):
             self.put(text.encode("utf-8", "replace"))
         return _len(text)
 
-    def writelines(self, lines: Iterable[str], /) -> None:  # type: ignore[override]
-        for line in lines:
-            self.write(line)
-
     @property
     def buffer(self) -> _Bytes:
         """The binary stream below."""
@@ -187,14 +165,8 @@ class CappedStream(io.TextIOBase):
     def fileno(self) -> int:
         return self.real_fd
 
-    def isatty(self) -> bool:
-        return False
-
     def writable(self) -> bool:
         return True
-
-    def flush(self) -> None:
-        """Does nothing: all output is written at once."""
 
     def close(self) -> None:
         """Do nothing: a later print must not fail."""
@@ -223,12 +195,6 @@ class _Bytes(io.BufferedIOBase):
     def writable(self) -> bool:
         return True
 
-    def isatty(self) -> bool:
-        return False
-
-    def flush(self) -> None:
-        pass
-
     def close(self) -> None:
         pass
 
@@ -246,7 +212,7 @@ class Outbox:
         self.layout = layout(config.output_bytes, config.total_pixels)
         self.stdout = CappedStream(fd, self.layout.stdout, config.output_bytes, COUNTS_OFFSET, 1)
         self.stderr = CappedStream(fd, self.layout.stderr, config.output_bytes, COUNTS_OFFSET + 8, 2)
-        self.tails = (FdTail(tails[0], config.output_bytes), FdTail(tails[1], config.output_bytes))
+        self.tails = tails
         self.used = 0
         """Bytes of the picture area that are taken."""
 
@@ -255,16 +221,15 @@ class Outbox:
         self.used = 0
         self.stdout.reset()
         self.stderr.reset()
-        flush_c()
+        _fflush(None)
         for tail in self.tails:
-            tail.take()
+            take_tail(tail, 0)
 
     def take_tails(self) -> None:
         """Append to stdout and stderr what C code and child processes wrote to descriptors 1 and 2."""
-        flush_c()
+        _fflush(None)  # what C code still holds back
         for stream, tail in zip((self.stdout, self.stderr), self.tails, strict=True):
-            data = tail.take()
-            if data:
+            if data := take_tail(tail, stream.capacity):
                 stream.put(data)
 
     def append(self, size: int, pieces: Iterable[ReadableBuffer]) -> int | None:

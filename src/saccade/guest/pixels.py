@@ -121,10 +121,7 @@ def check_size(width: int, height: int) -> None:
 
 
 def as_uint8(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """Return the array as uint8 of shape (H, W), (H, W, 3) or (H, W, 4), or None if it does not look like a picture.
-
-    uint8, bool, and floats within 0..1 do; every other range is data.
-    """
+    """Return uint8, bool or floats in 0..1 as uint8 of shape (H, W), (H, W, 3) or (H, W, 4); None for other data."""
     if array.size == 0:
         return None
     if array.ndim == 3 and array.shape[2] == 1:

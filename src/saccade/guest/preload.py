@@ -6,17 +6,14 @@ inherited by every fork. It leaves no figure open and the random states seeded.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import ctypes
 import dataclasses
 import importlib
 import importlib.util
 import io
-import json
 import os
 import random
-import traceback
 from collections.abc import Iterable
 from glob import escape, glob
 from typing import Any
@@ -37,10 +34,7 @@ _CORNER, _SIZE = (1, 1), (8, 8)
 
 
 def lookup(name: str) -> Any:
-    """Return what a name stands for.
-
-    Raises ValueError for an unknown name, ImportError if a module is not installed.
-    """
+    """Return what a name stands for. Raises ValueError for an unknown one, ImportError for a module that is missing."""
     if name not in PRELOAD:
         raise ValueError(f"{name!r} cannot be preloaded; known names are {', '.join(sorted(PRELOAD))}")
     module, _, attribute = PRELOAD[name].partition(":")
@@ -68,7 +62,6 @@ def warm_up() -> None:
     _warm_figures()
     _warm_pictures()
     _warm_opencv()
-    _warm_python()
     _hold_ffmpeg()
     random.seed(SEED)
     importlib.import_module("numpy").random.seed(SEED)
@@ -86,19 +79,6 @@ def fix_machine() -> None:
     os.sysconf = sysconf
 
 
-def draw_unseen() -> None:
-    """Draw a small figure without pyplot, so that no figure of a program and no number of one is touched."""
-    import numpy as np
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.imshow(np.zeros((90, 120, 3), np.uint8))
-    figure.canvas.draw()
-
-
 CJK_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Sans SC", "Source Han Sans SC"),
     *("Source Han Sans CN", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "Arial Unicode MS"),
@@ -110,10 +90,7 @@ _ASKED_FOR = ("SimSun", "KaiTi", "FangSong", "STHeiti", "STSong", "MS Gothic", "
 
 
 def add_cjk_font() -> str | None:
-    """Let figures draw Chinese, Japanese and Korean letters by a font of this machine; its name, or None.
-
-    It is used for letters that the other fonts lack, and for every family of `CJK_FONTS` that is not there.
-    """
+    """Let figures draw Chinese, Japanese and Korean letters by a font of this machine; its name, or None."""
     import matplotlib
     from matplotlib.font_manager import findSystemFonts, fontManager
 
@@ -212,13 +189,3 @@ def _hold_ffmpeg() -> None:
         for library in glob(escape(folder) + ".libs/libavutil*"):
             with contextlib.suppress(OSError, AttributeError):
                 ctypes.CDLL(library).av_cpu_force_count(1)
-
-
-def _warm_python() -> None:
-    json.loads(json.dumps({"a": [1, 2.5, None, "text"]}))
-    tree = ast.parse("for i in range(2):\n    print(f'{i:.2f}', [j for j in range(i)])\n")
-    compile(tree, "<warm-up>", "exec")
-    try:
-        raise ValueError("warm-up") from KeyError("cause")
-    except ValueError as error:
-        "".join(traceback.TracebackException.from_exception(error).format())

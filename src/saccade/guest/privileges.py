@@ -1,9 +1,6 @@
-"""Giving up privileges: identity, capabilities, limits, environment of the calling process.
+"""Giving up privileges, for good: identity, capabilities, limits, environment of the calling process.
 
-Every step is for good. The order for a session is: `oom_first`, `own_user_namespace` (or `limit_capabilities` and
-`become_user`), `set_limits`, `drop_capabilities`, `no_new_privs`, `set_dumpable`, `die_with_parent`, then Landlock
-and seccomp. Meant for a process with one thread. Promises nothing by itself: a process that kept its files and system
-calls is not confined by any of this.
+`jail.steps` has the order. Meant for a process with one thread, which none of this confines by itself.
 """
 
 from __future__ import annotations
@@ -36,18 +33,12 @@ def no_new_privs() -> None:
 
 
 def set_dumpable(value: int) -> None:
-    """Set the flag; with 0: no core dumps, and no other process of the same user may trace this one or read its memory.
-
-    Entries of /proc/self are then owned by root: write id maps and the OOM score before.
-    """
+    """Set the flag. With 0 nobody of the same user may trace this process, and root owns its /proc."""
     syscall("prctl", _PR_SET_DUMPABLE, value, 0, 0, 0)
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask for SIGKILL when the thread that started this process ends; end at once if the process `parent` is gone.
-
-    Cleared by a fork and by a change of user or capabilities: call it after those.
-    """
+    """Ask for SIGKILL when the parent ends; end now if `parent` is gone. A fork or another user clears it."""
     syscall("prctl", _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -81,32 +72,24 @@ def _limit(which: int, soft: int, hard: int | None = None) -> None:
 
 
 def set_limits(limits: Mapping[str, int]) -> None:
-    """Set kernel resource limits, for this process and those it forks.
+    """Set kernel resource limits, for this process and those it forks. Raises OSError where one cannot be set.
 
-    Keys, each optional: `cpu_seconds` (SIGXCPU then, SIGKILL one second later), `memory_bytes` (what may be allocated
-    beyond what the process holds now), `processes` (processes and threads of this user id in its user namespace),
-    `open_files`, `file_bytes`. Always set: no core dumps, no locked memory, no message queues, no raised priority,
-    a stack of 8 MiB. Raises OSError where a limit cannot be set, KeyError for an unknown key.
+    `cpu_seconds` (SIGXCPU then, SIGKILL one second later), `memory_bytes` (allocated beyond what the process
+    holds now), `processes` (and threads, of this user id in its user namespace), `open_files`, `file_bytes`. And none
+    of: core dumps, locked memory, message queues, raised priority.
     """
-    unknown = set(limits) - {"cpu_seconds", "memory_bytes", "processes", "open_files", "file_bytes"}
-    if unknown:
-        raise KeyError(f"unknown limits: {', '.join(sorted(unknown))}")
     for name in ("CORE", "MEMLOCK", "MSGQUEUE", "NICE", "RTPRIO"):
         _limit(getattr(resource, f"RLIMIT_{name}"), 0)
     _limit(resource.RLIMIT_SIGPENDING, 256)
     _limit(resource.RLIMIT_STACK, STACK_BYTES)
-    if "cpu_seconds" in limits:
-        _limit(resource.RLIMIT_CPU, limits["cpu_seconds"], limits["cpu_seconds"] + 1)
-    named = {"processes": resource.RLIMIT_NPROC, "open_files": resource.RLIMIT_NOFILE}
-    named["file_bytes"] = resource.RLIMIT_FSIZE
-    for name, which in named.items():
-        if name in limits:
-            _limit(which, limits[name])
-    if "memory_bytes" in limits:
-        # DATA counts every private writable page when it is mapped, touched or not: numpy fails with MemoryError.
-        space, data = _held()
-        _limit(resource.RLIMIT_DATA, data + limits["memory_bytes"])
-        _limit(resource.RLIMIT_AS, space + limits["memory_bytes"] + ADDRESS_SLACK_BYTES)
+    _limit(resource.RLIMIT_CPU, limits["cpu_seconds"], limits["cpu_seconds"] + 1)
+    _limit(resource.RLIMIT_NPROC, limits["processes"])
+    _limit(resource.RLIMIT_NOFILE, limits["open_files"])
+    _limit(resource.RLIMIT_FSIZE, limits["file_bytes"])
+    # DATA counts every private writable page when it is mapped, touched or not: numpy fails with MemoryError.
+    space, data = _held()
+    _limit(resource.RLIMIT_DATA, data + limits["memory_bytes"])
+    _limit(resource.RLIMIT_AS, space + limits["memory_bytes"] + ADDRESS_SLACK_BYTES)
 
 
 def own_user_namespace() -> None:
@@ -130,10 +113,7 @@ def own_user_namespace() -> None:
 
 
 def become_user(uid: int, gid: int) -> None:
-    """Become another user for good: no supplementary groups, then all three group ids, then all three user ids.
-
-    Needs CAP_SETUID and CAP_SETGID in a user namespace that maps both ids; raises OSError (EPERM, EINVAL) otherwise.
-    """
+    """Become another user for good, without supplementary groups. Raises OSError (EPERM, EINVAL)."""
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)

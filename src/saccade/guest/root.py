@@ -1,9 +1,8 @@
 """A private root for the zygote and its sessions: nothing of the machine but what the interpreter reads, read-only.
 
-Called by the first process of new user, mount and process namespaces. Afterwards there are: the interpreter's
-folders, an `/etc` of a few harmless files, `/dev` with five devices, a `/proc` that shows only processes of this
-namespace, `/workspace` (a link to each session's own folder) with `/tmp` leading to it, and `/w` for workspaces.
-Does not promise that the interpreter's own folders hold no secrets.
+There are the interpreter's folders, an `/etc` of a few harmless files, `/dev` with five devices, a `/proc` that shows
+only processes of this namespace, `/workspace` (a link to each session's own folder) with `/tmp` leading to it, and `/w`
+for workspaces. Does not promise that the interpreter's own folders hold no secrets.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ class RootPlan:
 
 
 def plan_root(paths: Iterable[str], workspace_fd: int) -> RootPlan:
-    """Return the plan that makes `paths` readable; `workspace_fd` is the number of each session's folder descriptor.
-
-    Symbolic links on the way are shown as links. Paths that do not exist are left out.
-    """
+    """Return the plan that makes `paths` readable, links as links; those that do not exist are left out."""
     real: set[str] = set()
     links: dict[str, str] = {}
     for path in paths:
@@ -131,12 +127,7 @@ def _read_only(path: str) -> int:
 def _new_proc() -> int:
     """Make a detached /proc of this process namespace that shows processes to their own user and to our group."""
     attributes = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC
-    strict = {"hidepid": "invisible", "gid": str(os.getegid()), "subset": "pid"}
-    try:
-        return mounts.new_mount("proc", strict, attributes)
-    except OSError:
-        # Before Linux 5.8 there is neither option; if /proc cannot be mounted at all this raises again.
-        return mounts.new_mount("proc", {}, attributes)
+    return mounts.new_mount("proc", {"hidepid": "invisible", "gid": str(os.getegid()), "subset": "pid"}, attributes)
 
 
 def _make_place(path: str, tree: int) -> None:

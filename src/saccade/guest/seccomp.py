@@ -224,7 +224,6 @@ _X32_BIT = 0x40000000
 _FIRST_UNKNOWN = 463
 """Calls from this number on are newer than this list; ENOSYS lets a newer libc fall back."""
 _SECCOMP_SET_MODE_FILTER = 1
-_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 
 SyscallSpan = tuple[int, Block]
 """First number of a run of calls that share one outcome, and the block that decides it."""
@@ -267,10 +266,7 @@ def _tree(spans: Sequence[SyscallSpan]) -> Block:
 
 
 def build_filter(machine: str) -> bytes:
-    """Return the filter for "x86_64" or "aarch64", as an array of struct sock_filter (8 bytes each).
-
-    Raises KeyError for any other machine.
-    """
+    """Return the filter for a machine, as an array of struct sock_filter (8 bytes each). Raises KeyError."""
     program: Block = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _AUDIT_ARCH[machine]), _KILL_PROCESS]
     program.append((_LOAD, 0, 0, _NR))
     if machine == "x86_64":
@@ -286,14 +282,7 @@ class _Program(ctypes.Structure):
 def install(program: bytes) -> None:
     """Put the filter on the calling thread and all that it starts; nothing can take it off again.
 
-    Needs no_new_privs, see `privileges.no_new_privs`. Raises OSError: EACCES without no_new_privs, ENOSYS or EINVAL
-    where the kernel has no seccomp filters.
+    Raises OSError: EACCES without `privileges.no_new_privs`, ENOSYS or EINVAL where there are no seccomp filters.
     """
     buffer = ctypes.create_string_buffer(program, len(program))
-    header = _Program(len(program) // 8, ctypes.addressof(buffer))
-    try:
-        syscall("seccomp", _SECCOMP_SET_MODE_FILTER, 0, header)
-    except OSError as error:
-        if error.errno != errno.ENOSYS:
-            raise
-        syscall("prctl", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(header))
+    syscall("seccomp", _SECCOMP_SET_MODE_FILTER, 0, _Program(len(program) // 8, ctypes.addressof(buffer)))

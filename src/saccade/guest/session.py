@@ -17,21 +17,19 @@ import socket
 import sys
 import types
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from . import descriptors, images, outbox, wire
-from .cell import run_cell
+from .cell import Interpreter, run_cell
 from .compact import give_back_memory
-from .config import GuestConfig
-from .descriptors import OpenState
 from .folders import open_anyhow
-from .fork import CLONE_PARENT, Forker
+from .fork import ALL_SIGNALS, CLONE_PARENT, Forker
 from .outbox import Outbox
-from .preload import draw_unseen, preload
+from .preload import preload
 from .privileges import die_with_parent
 from .shown import ShownPictures, use
 from .syscalls import syscall
+from .wire import GuestConfig
 from .workspace import Workspace, WorkspaceTooLarge
 
 _READ, _WRITE = 1, 2
@@ -61,11 +59,7 @@ def remap(maps: Sequence[Sequence[Any]]) -> None:
 
 
 def _make_own(start: int, length: int, protection: int) -> None:
-    """Replace a private mapping by memory of the same bytes, those that may not be read included.
-
-    They go through a pipe: a file may end before its mapping does, and there the kernel ends a process that reads, but
-    only stops one that writes to a descriptor.
-    """
+    """Replace a private mapping by memory of the same bytes, those that may not be read included."""
     syscall("mprotect", start, length, protection | _READ)
     memory, data = memoryview((ctypes.c_char * length).from_address(start)), bytearray()
     ends = read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -81,28 +75,12 @@ def _make_own(start: int, length: int, protection: int) -> None:
 
 # The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
 
-ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
 FORK_A_LEAF = (int(signal.SIGUSR1),)
 """What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail."""
 
 _kill = os.kill
 _REHEARSAL = "(lambda these: [f'{this}' for this in these])(())\nNone"
 """Compiled and run as a cell is, it neither binds nor looks up a name."""
-
-
-@dataclass
-class Interpreter:
-    """State of a session's processes; copied to each by `fork`."""
-
-    module: types.ModuleType
-    config: GuestConfig
-    sock: socket.socket
-    outbox: Outbox
-    workspace: Workspace
-    shown: ShownPictures
-    forker: Forker
-    standing: OpenState = field(default_factory=lambda: descriptors.standing([]))
-    """Open files when the last kept call ended."""
 
 
 def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
@@ -190,7 +168,7 @@ def lead(state: Interpreter) -> None:
             call(state, message)
             return
         elif message["op"] == "rehearse":
-            rehearse(state, figure=message["figure"], error=message["error"])
+            rehearse(state)
         elif message["op"] == "remap":
             remap(message["maps"])
             state.workspace.take_note()
@@ -200,22 +178,16 @@ def lead(state: Interpreter) -> None:
             return
 
 
-def rehearse(state: Interpreter, *, figure: bool, error: bool) -> None:
-    """Touch the memory that the next call will write: run an empty cell, and perhaps one that fails or draws.
+def rehearse(state: Interpreter) -> None:
+    """Run an empty cell, for the memory that the next call will write: a fork copies each page at its first write.
 
-    A fresh fork copies every page at the first write; a short call would have to wait for that, a drawing even more.
+    With it a call after a pause takes a third of the time. Nothing that a program can see changes.
     """
     report = run_cell(state, _REHEARSAL, 0)
     state.outbox.stdout.write("")
-    if error:
-        report = run_cell(state, "0 / 0", 0)
-    descriptors.standing(descriptors.program_fds(state.standing.files), state.standing)
+    descriptors.standing(descriptors.program_fds(state.standing.files))
     outbox.encode(report)
     json.loads(b'{"op":"run","call":0,"code":""}')
-    if figure:
-        # A program may have set options that cannot be drawn with; its own call will tell it.
-        with contextlib.suppress(Exception):
-            draw_unseen()
 
 
 def call(state: Interpreter, message: dict[str, Any]) -> None:
@@ -246,7 +218,7 @@ def put_away(state: Interpreter, report: dict[str, Any], keep_errors: bool) -> b
         state.workspace.commit(compared=True)
     except WorkspaceTooLarge as error:
         refuse(report, str(error))
-    state.standing = descriptors.standing(fds, state.standing)
+    state.standing = descriptors.standing(fds)
     return True
 
 

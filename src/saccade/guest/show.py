@@ -1,6 +1,6 @@
 """Lead every way in which a program shows a picture to one collector.
 
-`install_show` patches matplotlib, Pillow, OpenCV and `display` once per process tree; a later call only changes the
+`patch` replaces functions of matplotlib, Pillow, OpenCV and `display` once per process tree; `shown.use` names the
 collector. A program that undoes the patches loses its own pictures, nothing else.
 """
 
@@ -17,7 +17,7 @@ from PIL import Image
 from .notebook import drawn
 from .notebook import install as install_notebook
 from .pixels import as_uint8, is_picture
-from .shown import ShownPictures, current, use
+from .shown import current
 from .shown import install as install_matplotlib
 
 try:
@@ -67,12 +67,6 @@ def to_rgb(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _returns(value: int | None) -> Callable[..., int | None]:
     return lambda *_args, **_kwargs: value
-
-
-def install_show(pictures: ShownPictures) -> None:
-    """Lead everything that is shown from now on to `pictures`."""
-    use(pictures)
-    patch()
 
 
 def patch() -> None:

@@ -20,9 +20,9 @@ from matplotlib._pylab_helpers import Gcf
 from matplotlib.backend_bases import FigureManagerBase
 from matplotlib.figure import Figure
 
-from .config import GuestConfig
 from .outbox import Outbox
 from .pixels import Pixels, capture, not_captured
+from .wire import GuestConfig
 
 _MOST_NOTES = 32
 
@@ -117,10 +117,7 @@ class ShownPictures:
         self._known.add(figure)
 
     def tell_of_open_figures(self) -> None:
-        """Note once that figures with something in them were neither shown nor saved.
-
-        A notebook would show them; the systems of the papers show what `plt.show()` shows, and so does this one.
-        """
+        """Note once that figures were neither shown nor saved, which the papers' systems do not show either."""
         managers = [Gcf.figs[number] for number in sorted(Gcf.figs)]
         figures = [manager.canvas.figure for manager in managers]
         # Its first child is the paper. One that was drawn and not touched since has gone its way as an array.

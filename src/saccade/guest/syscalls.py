@@ -1,8 +1,4 @@
-"""Raw Linux system calls through libc, by name, on x86_64 and aarch64.
-
-For calls that Python's standard library does not offer. Does not promise that a call exists on the running kernel:
-an unknown one raises OSError with ENOSYS.
-"""
+"""Raw Linux system calls through libc, by name, on x86_64 and aarch64; ENOSYS where the kernel has no such call."""
 
 from __future__ import annotations
 
@@ -87,10 +83,7 @@ Argument = int | bytes | ctypes.Array[ctypes.c_char] | ctypes.Structure | None
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """Return the architecture of this process: "x86_64" or "aarch64".
-
-    Raises OSError (ENOSYS) on any other, and in a 32-bit process.
-    """
+    """Return "x86_64" or "aarch64". Raises OSError (ENOSYS) on any other machine, and in a 32-bit process."""
     name = platform.machine().lower()
     name = _ALIASES.get(name, name)
     if name not in MACHINES or ctypes.sizeof(ctypes.c_void_p) != 8:
@@ -99,10 +92,7 @@ def machine() -> str:
 
 
 def number(name: str, machine_name: str | None = None) -> int | None:
-    """Return the number of a call on a machine (this one by default); None where that machine has no such call.
-
-    Raises KeyError if the name is not in the table.
-    """
+    """Return the number of a call, None where the machine (this one by default) has none. Raises KeyError."""
     return NUMBERS[name][MACHINES.index(machine_name or machine())]
 
 
@@ -118,10 +108,7 @@ def _word(argument: Argument) -> object:
 
 
 def syscall(call: str | int, *arguments: Argument) -> int:
-    """Make a system call, named or by number, with up to six arguments; returns its result (0 or more).
-
-    Raises OSError with the call's errno; ENOSYS if this machine has no call of that name.
-    """
+    """Make a system call by name or number; its result, 0 or more. Raises OSError (ENOSYS where it is not there)."""
     nr = number(call) if isinstance(call, str) else call
     if nr is None:
         raise OSError(errno.ENOSYS, f"no system call {call} on {machine()}")

@@ -1,8 +1,7 @@
 """End the threads that a call has left waiting for work, and name those that still work.
 
-A session is forked between calls, and a fork has only the thread that made it. So threads that wait are ended: pools
-of the standard library start theirs again when they are next used; of any others a note tells. A thread that still
-works cannot be kept, and nor can its call.
+A session is forked between calls, and a fork has only the thread that made it. Pools of the standard library start
+their threads again when they are next used; of any others a note tells. A thread that works cannot be kept.
 """
 
 from __future__ import annotations

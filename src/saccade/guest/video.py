@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .video_stream import open_frames, read_frames
-from .video_timeline import FramePixels, Frames, Timeline, VideoError
+from .video_stream import FramePixels, Frames, Timeline, VideoError, open_frames, read_frames
 
 DECORDError = VideoError
 CACHE_BYTES = 48 << 20

@@ -14,26 +14,80 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from PIL.GifImagePlugin import GifImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from .video_timeline import (
-    FrameLimits,
-    FramePixels,
-    Frames,
-    Resize,
-    Timeline,
-    VideoError,
-    VideoTooLargeError,
-    mean_rate,
-)
-
 if TYPE_CHECKING:
     from av import VideoFrame
+
+
+FramePixels = NDArray[np.uint8]
+Resize = tuple[int, int] | None
+
+
+class VideoError(RuntimeError):
+    """The file is no video, or one that cannot be decoded; the message says why."""
+
+
+class VideoTooLargeError(VideoError):
+    """The video asks for more than the limits allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLimits:
+    """What a video may ask for."""
+
+    pixels: int = 64_000_000
+    """Width times height of a frame."""
+    frames: int = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What is known of a video; its size as displayed: with square pixels, and turned as the file asks."""
+
+    width: int
+    height: int
+    starts: tuple[float, ...]
+    """Second at which each frame is shown; the first is 0."""
+    seconds: float
+    """When the last frame ends."""
+    fps: float
+    """Mean frames per second."""
+    keys: tuple[int, ...]
+    """Numbers of the frames that are decoded without others."""
+    container: str
+    """Names of the container format, as its reader gives them: `mov,mp4,m4a,3gp,3g2,mj2`, `matroska,webm`, `gif`."""
+
+    def at(self, second: float) -> int:
+        """Return the frame that is on the screen at `second`: the last one that starts at or before it."""
+        return max(0, bisect_right(self.starts, second + 1e-6) - 1)
+
+    def end(self, index: int) -> float:
+        """Return the second at which frame `index` is followed by the next, or the video ends."""
+        return self.starts[index + 1] if index + 1 < len(self.starts) else self.seconds
+
+
+class Frames(Protocol):
+    """A video whose frames can be had by number."""
+
+    timeline: Timeline
+
+    def picture(self, index: int, size: Resize = None) -> FramePixels:
+        """Return RGB pixels (height, width, 3), scaled to `size` (width, height) if given. Raises `VideoError`."""
+
+
+def mean_rate(frames: int, seconds: float, declared: float | None = None) -> float:
+    """Return frames per second as counted, or as declared if that is the same but for rounded times."""
+    counted = frames / seconds
+    if declared is not None and abs(declared / counted - 1) < 0.02:
+        return declared
+    return counted
 
 
 _UNSAID_SECONDS = 0.04
@@ -321,10 +375,7 @@ _UNSAID_MS = 100
 
 
 class PictureFrames:
-    """`Frames` of an animated GIF or WebP, by Pillow. A seek backwards decodes again from the first frame.
-
-    Transparent pixels are shown on white.
-    """
+    """`Frames` of an animated GIF or WebP, by Pillow, on white. A seek backwards decodes again from the first frame."""
 
     def __init__(self, file: io.RawIOBase | io.BytesIO, limits: FrameLimits) -> None:
         try:
@@ -395,10 +446,7 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class ReopenedFile(io.RawIOBase):
-    """A file by its path, opened anew for every read. Raises OSError as `open` does.
-
-    It can be forked and rolled back like any other variable: there is no descriptor whose position processes share.
-    """
+    """A file by its path, opened anew for every read: no position that forks share. Raises OSError as `open` does."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -451,10 +499,7 @@ def _seal(fd: int) -> tuple[int, int]:
 
 
 def open_frames(path: str, limits: FrameLimits | None = None) -> Frames:
-    """Open a video: `.timeline.starts[7]` is the second at which frame 7 is shown, `.picture(7)` its RGB pixels.
-
-    Raises OSError as `open` does, `VideoError`, and ImportError where PyAV is needed and not installed.
-    """
+    """Open a video. Raises OSError as `open` does, `VideoError`, and ImportError where PyAV is needed and missing."""
     return read_frames(ReopenedFile(path), limits)
 
 

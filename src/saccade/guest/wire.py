@@ -15,8 +15,8 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 MAX_FRAME = 48 * 1024
@@ -40,23 +40,20 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def sealed_memfd(name: str, *parts: bytes | memoryview) -> int:
-    """Return a read-only memfd that holds `parts`; the caller owns the descriptor.
-
-    Raises OSError when the kernel has no descriptor or memory left, or cannot seal any of several copies.
-    """
-    return sealed_pieces(name, parts)
+    """Return a read-only memfd that holds `parts`; the caller owns the descriptor. Raises OSError."""
+    return sealed_pieces(name, lambda: parts)
 
 
-def sealed_pieces(name: str, parts: Iterable[bytes | memoryview]) -> int:
-    """As `sealed_memfd`, from what can be gone through more than once and is never all there at the same time."""
+def sealed_pieces(name: str, parts: Callable[[], Iterable[bytes | memoryview]]) -> int:
+    """As `sealed_memfd`, from pieces that are never all there at the same time."""
     for _ in range(SEAL_ATTEMPTS - 1):
         try:
-            return _write_and_seal(name, parts)
+            return _write_and_seal(name, parts())
         except OSError as error:
             # The kernel refuses while it works on the pages itself (it moves them when memory is short).
             if error.errno != errno.EBUSY:
                 raise
-    return _write_and_seal(name, parts)
+    return _write_and_seal(name, parts())
 
 
 def _write_and_seal(name: str, parts: Iterable[bytes | memoryview]) -> int:
@@ -75,18 +72,12 @@ def _write_and_seal(name: str, parts: Iterable[bytes | memoryview]) -> int:
     return fd
 
 
-def pack(message: WireMessage, fds: Sequence[int] = ()) -> tuple[bytes, list[int], int | None]:
-    """Return the packet for `message`: body, descriptors to send with it, and a memfd to close afterwards (or None)."""
-    body = _encode(message).encode("utf-8", "surrogatepass")
-    if len(body) <= MAX_FRAME:
-        return body, list(fds), None
-    big = sealed_memfd("saccade-message", body)
-    return b'{"memfd":true}', [big, *fds], big
-
-
 def send(sock: socket.socket, message: WireMessage, fds: Sequence[int] = ()) -> None:
-    """Send one message, blocking."""
-    body, all_fds, big = pack(message, fds)
+    """Send one message; blocking, if the socket does."""
+    body, all_fds, big = _encode(message).encode("utf-8", "surrogatepass"), list(fds), None
+    if len(body) > MAX_FRAME:
+        big = sealed_memfd("saccade-message", body)
+        body, all_fds = b'{"memfd":true}', [big, *fds]
     try:
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", all_fds))] if all_fds else []
         sock.sendmsg([body], ancillary, getattr(socket, "MSG_NOSIGNAL", 0))
@@ -96,10 +87,7 @@ def send(sock: socket.socket, message: WireMessage, fds: Sequence[int] = ()) -> 
 
 
 def receive(sock: socket.socket) -> tuple[WireMessage, list[int]] | None:
-    """Return the next message and its descriptors (owned by the caller), blocking.
-
-    None when the other side has closed.
-    """
+    """Return the next message and its descriptors (the caller's own), blocking; None when the other side has closed."""
     ints = array.array("i")
     body, ancillary, _flags, _address = sock.recvmsg(
         MAX_FRAME + 1, socket.CMSG_SPACE((MAX_FDS + 1) * ints.itemsize), socket.MSG_CMSG_CLOEXEC
@@ -117,6 +105,39 @@ def receive(sock: socket.socket) -> tuple[WireMessage, list[int]] | None:
             file.seek(0)
             message = json.loads(file.read().decode("utf-8", "surrogatepass"))
     return message, fds
+
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GuestConfig:
+    """What the code that runs a cell must know; sizes in bytes, areas in pixels."""
+
+    output_bytes: int = MIB
+    """Most bytes kept of stdout, and again of stderr."""
+    pictures: int = 16
+    """Most pictures of one call."""
+    picture_pixels: int = 12_800_000
+    """Most pixels of one picture; a larger one is scaled down."""
+    total_pixels: int = 64_000_000
+    """Most pixels of all pictures of one call together."""
+    file_bytes: int = 64 * MIB
+    """Largest file of the workspace."""
+    workspace_bytes: int = 128 * MIB
+    """Most bytes of all files of the workspace together."""
+    workspace_files: int = 2048
+    """Most files and folders in the workspace."""
+    repairs: tuple[str, ...] = ()
+    """Names of the repair passes that are on, see `guest.repairs`."""
+    path_aliases: dict[str, str] = field(default_factory=dict)
+    """Path or prefix that the program may write -> the path that is meant."""
+    preload: tuple[str, ...] = ()
+    """Names that are bound from the start, see `guest.preload`."""
+    last_expression: bool = True
+    """Whether the value of a last expression is reported."""
+    workspace: str = "/workspace"
+    """Absolute path of the workspace as the program sees it; may be a symlink."""
 
 
 RAW_MODES = {"L": "L", "RGB": "RGBX", "RGBA": "RGBA"}

@@ -54,7 +54,6 @@ from .syscalls import allocate, punch_hole
 _CHUNK = 1 << 20
 _PAGE, _BLOCK = 4096, 512
 """Bytes: what files grow by, and the unit of `st_blocks`."""
-_SEEK_DATA, _SEEK_HOLE = getattr(os, "SEEK_DATA", None), getattr(os, "SEEK_HOLE", None)
 _READ = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
 _WRITE = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
 
@@ -210,11 +209,9 @@ def _places(fd: int, size: int) -> list[tuple[int, int]]:
 
 def _next_data(fd: int, offset: int, size: int) -> tuple[int, int]:
     """Return (start, end) of the next bytes that are no hole; start is `size` if there are none."""
-    if _SEEK_DATA is None or _SEEK_HOLE is None:
-        return offset, size
     try:
-        start = lseek(fd, offset, _SEEK_DATA)
-        return start, min(lseek(fd, start, _SEEK_HOLE), size)
+        start = lseek(fd, offset, os.SEEK_DATA)
+        return start, min(lseek(fd, start, os.SEEK_HOLE), size)
     except OSError as error:
         return (size, size) if error.errno == errno.ENXIO else (offset, size)
 

@@ -16,10 +16,8 @@ import os
 import secrets
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 from .folders import empty_folder
-from .session_entry import FAMILY_SESSIONS
 from .syscalls import syscall
 
 # The kernel's mount calls. They need Linux 5.12 and CAP_SYS_ADMIN over the calling process's mount namespace, and raise
@@ -95,34 +93,10 @@ def enter_root() -> None:
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+FAMILY_SESSIONS = 256
+"""Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
 _FAMILIES_AT_ONCE = 256
 _MOUNTS_AHEAD, _NEIGHBOURS = 24, 2
-
-
-class Keeper(Protocol):
-    """Makes and removes workspaces; `Workspaces` and `PlainWorkspaces` are the two."""
-
-    base: str
-    """Path of the folder that holds all families."""
-
-    def new_family(self) -> str:
-        """Make an empty family, the folder of workspaces that may see each other; its path."""
-
-    def stock(self, family: str) -> int | None:
-        """Open the folder of a family's spare workspaces, in which only `fill_stock` makes any; None if it has none."""
-
-    def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """Make an empty workspace in a family, owned by `uid` (and the group of that number).
-
-        `inodes` is the most files and folders in it. Returns a descriptor of the folder, which the caller owns, and
-        its path. Raises OSError.
-        """
-
-    def move(self, path: str) -> str:
-        """Give a workspace a new name in its family; its new path. What is open in it stays open."""
-
-    def release(self, path: str) -> None:
-        """Remove a workspace, and its family if that was the last one; one that is gone already is fine."""
 
 
 def _token() -> str:
@@ -133,9 +107,8 @@ class Workspaces:
     """Workspaces that are mounts, in a folder whose visible mount is read-only.
 
     Only the holder of `handle`, a descriptor of a writable mount of the same folder, can make folders in it. Folders of
-    families are made in advance and used again: every session can see how many there are and when one was made, and
-    shall not learn from it how many other sessions there are, and when one was opened. Mounts are made in advance, too,
-    and drawn at random, since the kernel numbers them one after the other; a family gets neighbours.
+    families are made in advance and used again, and so are mounts, drawn at random: every session can see how many
+    there are, and shall not learn from it how many other sessions there are, and when one was opened.
     """
 
     def __init__(self, handle: int, base: str) -> None:
@@ -157,6 +130,7 @@ class Workspaces:
             self._free.append(f"{self.base}/{name}")
 
     def new_family(self) -> str:
+        """Make an empty family, the folder of workspaces that may see each other; its path."""
         if not self._free:
             self._make_families()
         path = self._free.pop()
@@ -178,11 +152,15 @@ class Workspaces:
             self._mounts.append([there.pop()])
         return mount
 
-    def stock(self, family: str) -> None:
+    def stock(self, family: str) -> int | None:
+        """Open the folder of a family's spare workspaces, in which only `fill_stock` makes any; None if it has none."""
         return None
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """Return a tmpfs of `size_bytes` with room for `inodes` files; see `Keeper.make`."""
+        """Make an empty workspace in a family, owned by `uid`, for `size_bytes` and `inodes` files and folders.
+
+        Returns a descriptor of the folder, which the caller owns, and its path. Raises OSError.
+        """
         path, mount = f"{family}/{_token()}", self._new_mount(family, size_bytes, inodes)
         try:
             self._used[family].add(path)
@@ -199,6 +177,7 @@ class Workspaces:
             os.close(mount)
 
     def move(self, path: str) -> str:
+        """Give a workspace a new name in its family; its new path. What is open in it stays open."""
         family = os.path.dirname(path)
         moved = f"{family}/{_token()}"
         os.mkdir(self._inside(moved), 0o111, dir_fd=self._handle)
@@ -341,3 +320,6 @@ def _relative(path: str, base: str) -> str:
     if inside == path or inside.count("/") != 1 or {"", ".", ".."} & {*inside.split("/")}:
         raise ValueError(f"{path} is no workspace of {base}")
     return inside
+
+
+Places = Workspaces | PlainWorkspaces

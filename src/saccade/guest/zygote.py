@@ -20,12 +20,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import groups, inspection, wire
-from .fork import Forker
-from .session_entry import Inspected, SessionEntry
-from .template import NextStep, Template, serve
+from .fork import Forker, NextStep, Template, serve
 
 if TYPE_CHECKING:
-    from .nursery import Nursery
+    from .nursery import Nursery, SessionEntry
     from .root import Standing
 
 WORK_SECONDS = 3.0
@@ -278,10 +276,7 @@ class Zygote:
         self.begin_work(entry)
 
     def do_leaf(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Register the leaf that the host names; it must be our child and of the keeper's group.
-
-        Answered with a pidfd of the leaf when it and the keeper have stopped and the keeper's group is empty else.
-        """
+        """Register the leaf that the host names, ours and of the keeper's group; answered with its pidfd at rest."""
         entry, pid = self.sessions[message["id"]], message["pid"]
         if pid == entry.keeper or os.getpgid(pid) != entry.keeper or not groups.is_child(pid):
             raise ValueError("no such leaf")
@@ -310,10 +305,7 @@ class Zygote:
         return True
 
     def do_call(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Note that the host has let the leaf run a call, and will not let it run again.
-
-        Answered when it has stopped or ended, with the reason why it cannot be kept, if there is one.
-        """
+        """Note that the leaf runs a call; answered when that has ended, with the reason why it cannot be kept."""
         entry = self.sessions[message["id"]]
         if entry.leaf is None:
             raise ValueError("the process of the call has ended")
@@ -341,7 +333,8 @@ class Zygote:
 
     def look(self, entry: SessionEntry, leaf: int, deadline: float) -> bool:
         """Record in `entry.inspected` whether the leaf can be kept, and tell it; False if that takes longer."""
-        if not groups.stops(leaf):
+        if not groups.stopped(leaf):
+            groups.stop(leaf)
             return False
         threads = groups.threads(leaf)
         if threads != 1 and time.monotonic() < deadline:
@@ -355,14 +348,14 @@ class Zygote:
         self.tell({"op": "call", "id": entry.id, "why": seen.why_not})
         return True
 
-    def judge(self, entry: SessionEntry, leaf: int, threads: int) -> Inspected:
+    def judge(self, entry: SessionEntry, leaf: int, threads: int) -> inspection.Inspected:
         """Inspect the stopped process `leaf`; the finding holds for this stop only."""
         stop, shared = groups.stands_since(leaf), list[inspection.Map]()
         why = inspection.left_running(leaf, threads)
         if why is None and self.nursery.sees:
             shared = inspection.shared_maps(leaf)
             why = inspection.improper(leaf, entry.own, shared)
-        return Inspected(leaf, stop, why, shared)
+        return inspection.Inspected(leaf, stop, why, shared)
 
     def commit(self, entry: SessionEntry) -> bool:
         """Make the stopped leaf, which can be kept, the keeper of its session; False if the session is over."""
@@ -463,10 +456,7 @@ class Zygote:
 
 
 def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing) -> NextStep:
-    """Become the zygote: import, build the private root, report, and serve until the host is gone.
-
-    Returns in the template, with what that does next.
-    """
+    """Become the zygote and serve until the host is gone. Returns in the template, with what that does next."""
     from .nursery import prepare
 
     os.setpgid(0, 0)

@@ -29,7 +29,7 @@ from saccade.media.decode import VIDEO_LIMITS, VideoLimits
 from saccade.media.modes import SizeRule, fit
 
 if TYPE_CHECKING:
-    from saccade.guest.video_timeline import Frames, Timeline
+    from saccade.guest.video_stream import Frames, Timeline
 
 Source = bytes | str | os.PathLike[str]
 """The encoded video, or the path of its file, which is not read as a whole."""
@@ -192,8 +192,7 @@ def sample_frames(
 @contextmanager
 def _reading(source: Source, limits: VideoLimits, name: str = "") -> Iterator[tuple[Frames, bytes]]:
     """The frames of the source and its first bytes; foreign errors become ours."""
-    from saccade.guest.video_stream import ReopenedFile, read_frames
-    from saccade.guest.video_timeline import FrameLimits, VideoError, VideoTooLargeError
+    from saccade.guest.video_stream import FrameLimits, ReopenedFile, VideoError, VideoTooLargeError, read_frames
 
     name = name or ("the video" if isinstance(source, bytes) else os.fspath(source))
     again = "Get it again from its source, or convert it to MP4 (H.264)."

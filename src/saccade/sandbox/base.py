@@ -217,10 +217,7 @@ T = TypeVar("T")
 
 
 async def finished(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`, which runs to its end even if the caller is cancelled meanwhile.
-
-    The caller's cancellation is raised then, after that end. What `work` itself raises is raised in any case.
-    """
+    """Return the result of `work`, which runs to its end even if the caller is cancelled; that is raised after it."""
     task = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

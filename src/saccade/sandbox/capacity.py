@@ -1,8 +1,6 @@
-"""Check that this machine has room for more sessions before anything is half made.
+"""Check that this machine has room for more sessions before anything is half made, and share places out among calls.
 
-Counts what runs out first: open files of this process, processes and mounts of the machine, memory, and the processes
-and memory that the control groups around this process leave (each group up to the root may have a limit; absent files
-limit nothing). Other programs may take the room before the sessions are made.
+Other programs may take the room before the sessions are made.
 """
 
 from __future__ import annotations
@@ -32,27 +30,23 @@ class Room(NamedTuple):
 
 
 def memory_room() -> Room | None:
-    """Return bytes left beneath the tightest memory limit around this process; None where there is none.
-
-    Cached files that the kernel can drop at once do not count as used.
-    """
+    """Return bytes left beneath the tightest memory limit, with files that the kernel can drop; None for no limit."""
     rooms = []
     for version, folder in around("memory"):
-        limit, used = (_number(f"{folder}/{name}") for name in _MEMORY[version])
-        if limit is not None and used is not None:
-            cached = _statistic(f"{folder}/memory.stat", _RECLAIMABLE[version]) or 0
-            rooms.append(Room(limit - max(0, used - cached), f"{folder}/{_MEMORY[version][0]}"))
+        cached = _statistic(f"{folder}/memory.stat", _RECLAIMABLE[version]) or 0
+        rooms += _room(folder, *_MEMORY[version], cached)
     return min(rooms, default=None)
 
 
 def process_room() -> Room | None:
     """Return processes and threads left beneath the tightest limit around this process; None where there is none."""
-    rooms = []
-    for _version, folder in around("pids"):
-        limit, used = (_number(f"{folder}/{name}") for name in ("pids.max", "pids.current"))
-        if limit is not None and used is not None:
-            rooms.append(Room(limit - used, f"{folder}/pids.max"))
+    rooms = [room for _version, folder in around("pids") for room in _room(folder, "pids.max", "pids.current")]
     return min(rooms, default=None)
+
+
+def _room(folder: str, most: str, now: str, spare: int = 0) -> list[Room]:
+    limit, used = _number(f"{folder}/{most}"), _number(f"{folder}/{now}")
+    return [] if limit is None or used is None else [Room(limit - max(0, used - spare), f"{folder}/{most}")]
 
 
 def _number(path: str) -> int | None:
@@ -80,10 +74,7 @@ _SPARE_FILES, _SPARE_PROCESSES = 64, 256
 
 
 def check_room(count: int, *, kin: int, most_kin: int | None) -> None:
-    """Raise `SandboxFullError`, naming the limit and what would move it, unless `count` sessions more fit here.
-
-    `kin` sessions of one origin exist already, and there can be at most `most_kin` (None: any number).
-    """
+    """Raise `SandboxFullError`, with the limit, unless `count` sessions more fit; `kin` are of one origin."""
     for have, need, what, remedy in _limits(count):
         if have is not None and need > have:
             raise SandboxFullError(
@@ -142,11 +133,6 @@ def _memory_left() -> int | None:
     return None if available is None else available * 1024
 
 
-# Limit how many calls of a sandbox work at the same time: thirty sessions that draw at once on two processors spend
-# more time on taking turns than on drawing. A call that takes long gives its place up and runs on with less weight.
-# Where hundreds wait, a call keeps its place longer the more calls run: more of them would starve them all.
-
-
 PLACES_PER_PROCESSOR = 2
 MOMENT_SECONDS = 0.5
 """How long a call may keep its place."""
@@ -155,7 +141,11 @@ LONG_LINE = 8
 
 
 class Gate:
-    """Places for calls that work."""
+    """Places for calls that work: many that draw at once spend more time on taking turns than on drawing.
+
+    A call that takes long gives its place up and runs on with less weight. Where hundreds wait, a call keeps its place
+    longer the more calls run: more of them would starve them all.
+    """
 
     def __init__(self, places: int | None = None) -> None:
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -189,12 +179,29 @@ class Gate:
         finally:
             self._waiting -= 1
         self._running += 1
-        held = _Held(self, weigh_less)
+        loop = asyncio.get_running_loop()
+        since, is_held = loop.time(), True
+
+        def look() -> None:
+            nonlocal timer, is_held
+            left = since + self.moment - loop.time()
+            if left > 0:
+                timer = loop.call_later(min(left, MOMENT_SECONDS), look)  # the line may be short by then
+                return
+            is_held = False
+            self._free.release()
+            weigh_less(True)
+
+        timer = loop.call_later(MOMENT_SECONDS, look)
         try:
             yield
         finally:
             self._running -= 1
-            held.end()
+            timer.cancel()
+            if is_held:
+                self._free.release()
+            else:
+                weigh_less(False)
             self._next_turn()
 
     @asynccontextmanager
@@ -222,36 +229,3 @@ class Gate:
             if not turn.done():
                 turn.set_result(None)
                 return
-
-    def free_one(self) -> None:
-        """Let the next call in."""
-        self._free.release()
-
-
-class _Held:
-    """A call's place, until it is given up."""
-
-    def __init__(self, gate: Gate, weigh_less: Callable[[bool], None]) -> None:
-        self._gate = gate
-        self._weigh_less = weigh_less
-        self._loop = asyncio.get_running_loop()
-        self._since = self._loop.time()
-        self._given_up = False
-        self._timer = self._loop.call_later(MOMENT_SECONDS, self._look)
-
-    def _look(self) -> None:
-        left = self._since + self._gate.moment - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(min(left, MOMENT_SECONDS), self._look)  # the line may be short by then
-            return
-        self._given_up = True
-        self._gate.free_one()
-        self._weigh_less(True)
-
-    def end(self) -> None:
-        """Note that the call is over."""
-        self._timer.cancel()
-        if self._given_up:
-            self._weigh_less(False)
-        else:
-            self._gate.free_one()

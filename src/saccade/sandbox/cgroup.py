@@ -5,9 +5,7 @@ beneath the host's own group, so limits set around the host keep holding:
 
     <own group>/saccade-<pid>-<start time>-<process namespace>-<token>/<session>
 
-The name tells a janitor who owns the folder; `sweep` removes what dead owners left. The session's process joins by
-itself, writing "0" into the files of `join_fds`. Does not promise that a machine has any of this: `Cgroups.probe`
-says why not.
+The name tells `sweep` whether the owner of a folder is dead.
 """
 
 from __future__ import annotations
@@ -96,10 +94,7 @@ def around(controller: str) -> list[tuple[int, str]]:
 
 
 def cpu_place() -> str:
-    """Return the host's own folder in the version 1 tree that shares processors out.
-
-    Raises OSError if there is none.
-    """
+    """Return the host's own folder in the version 1 tree that shares processors out. Raises OSError without one."""
     for hierarchy in _hierarchies(("cpu",)):
         if hierarchy.version == 1:
             return hierarchy.own
@@ -162,8 +157,8 @@ _LIMIT_FILES = {
     2: ("memory.max", "memory.swap.max"),
 }
 
-_WEIGHT_FILES = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}
-"""By version: the file, and what a group weighs if nothing is said."""
+_WEIGHT_FILES = {1: ("cpu.shares", 1024, 262_144), 2: ("cpu.weight", 100, 10_000)}
+"""By version: the file, what a group weighs if nothing is said, and the most that it may."""
 
 
 def _limit_swap(file: str, memory_bytes: int) -> None:
@@ -208,16 +203,13 @@ class SessionCgroup:
         """Let the session have a smaller share of the processors than others, or the same one again."""
         if not self._folders or self._owner.no_cpu:
             return
-        name, weight = _WEIGHT_FILES[self._owner.version]
+        name, weight, _most = _WEIGHT_FILES[self._owner.version]
         with contextlib.suppress(OSError):  # it has ended
             write(f"{self._folders[self._owner.cpu]}/{name}", weight // LESS if less else weight)
 
     @property
     def join_fds(self) -> tuple[int, ...]:
-        """Open `cgroup.procs` files; a process joins by writing b"0" to each. Closed by `close_fds` and `remove`.
-
-        The right to join travels with the descriptors: the process that writes needs no privileges.
-        """
+        """Open `cgroup.procs` files; who writes b"0" to each joins, without privileges. See `close_fds`."""
         if not self._join_fds:
             paths = (os.path.join(folder, "cgroup.procs") for folder in self._folders)
             self._join_fds = tuple(os.open(path, os.O_WRONLY | os.O_CLOEXEC) for path in paths)
@@ -230,10 +222,7 @@ class SessionCgroup:
             os.close(fd)
 
     def oom_kills(self) -> int:
-        """Return how many processes of the session the kernel has killed for want of memory.
-
-        The last known after removal.
-        """
+        """Return how many processes of the session the kernel has killed for want of memory; works after removal."""
         events = "memory.events" if self._owner.version == 2 else "memory.oom_control"
         with contextlib.suppress(OSError, IndexError):
             for line in read(f"{self._folders[0]}/{events}").splitlines():
@@ -314,20 +303,17 @@ class Cgroups:
                 with contextlib.suppress(OSError):
                     write(f"{os.path.dirname(folder)}/cgroup.subtree_control", "+cpu")
                 write(f"{folder}/cgroup.subtree_control", "+cpu")
-                write(f"{folder}/cpu.weight", min(10_000, 100 * weight))
             else:
                 folder = os.path.join(cpu_place(), os.path.basename(self.folders[0]))
                 if folder not in self.folders:
                     os.mkdir(folder)
                     self.folders += (folder,)
-                write(f"{folder}/cpu.shares", min(262_144, 1024 * weight))
+            name, usual, most = _WEIGHT_FILES[self.version]
+            write(f"{folder}/{name}", min(most, usual * weight))
             # Every session waits for the zygote: it must not wait for theirs.
             zygote = os.path.join(folder, "zygote")
             os.mkdir(zygote)
-            if self.version == 2:
-                write(f"{zygote}/cpu.weight", 100 * ZYGOTE_WEIGHT)
-            else:
-                write(f"{zygote}/cpu.shares", 1024 * ZYGOTE_WEIGHT)
+            write(f"{zygote}/{name}", usual * ZYGOTE_WEIGHT)
             self.zygote, self.cpu = zygote, self.folders.index(folder)
         except OSError as error:
             self.no_cpu = f"processors cannot be shared out: {error}"
@@ -335,10 +321,7 @@ class Cgroups:
             self.no_cpu = ""
 
     def create(self, memory_bytes: int, processes: int) -> SessionCgroup:
-        """Return a group of at most `memory_bytes` (swap included) and `processes` processes and threads.
-
-        Raises SandboxError if the kernel refuses.
-        """
+        """Return a group of at most `memory_bytes` (with swap) and `processes` (and threads). Raises `SandboxError`."""
         late, self._late = self._late, []
         for folder in late:
             self.discard(folder)
@@ -373,10 +356,7 @@ class Cgroups:
 
 
 def sweep(prefix: str = PREFIX) -> list[str]:
-    """Remove the groups that sandboxes of dead hosts left; returns the folders removed. Never touches living ones.
-
-    Looks everywhere: a dead host may have stood in another group than this process does.
-    """
+    """Remove the groups that sandboxes of dead hosts left, anywhere; the folders removed. Never touches living ones."""
     removed = []
     for mount in mounts():
         for folder, inner, _files in os.walk(mount):

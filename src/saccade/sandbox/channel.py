@@ -1,15 +1,12 @@
 """The host's end of a session's socket. Whatever is read here was written by a hostile program.
 
-One frame is read only when one is expected, so a flood of frames costs the host nothing: it stays in the kernel's
-buffer of that session. Descriptors that a guest sends are never taken.
+A flood of frames stays in the kernel's buffer of that session. Descriptors that a guest sends are never taken.
 """
 
 from __future__ import annotations
 
-import array
 import asyncio
 import json
-import os
 import re
 import socket
 from collections.abc import Sequence
@@ -35,15 +32,10 @@ class GuestChannel:
 
     def send(self, message: wire.WireMessage, fds: Sequence[int] = ()) -> None:
         """Send one message without blocking. Raises `GuestFaultError` if the guest does not read or is gone."""
-        body, all_fds, big = wire.pack(message, fds)
         try:
-            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", all_fds))] if all_fds else []
-            self._sock.sendmsg([body], ancillary, socket.MSG_NOSIGNAL)
+            wire.send(self._sock, message, fds)
         except OSError as error:
             raise GuestFaultError(f"the session does not take orders: {error}") from error
-        finally:
-            if big is not None:
-                os.close(big)
 
     async def receive_unless(self, over: asyncio.Future[Any]) -> dict[str, Any] | None:
         """Return the next frame, or None if `over` is done before one has come."""
@@ -78,10 +70,7 @@ class GuestChannel:
         return parse(body, most_containers=1)
 
     async def expect(self, op: str, seconds: float, unless: asyncio.Future[Any]) -> dict[str, Any]:
-        """Return the next frame, which must be an `op`.
-
-        Raises `GuestFaultError` if it is not, does not come in time, or `unless` is done before it has come.
-        """
+        """Return the next frame, an `op`. Raises `GuestFaultError` if it is none, late, or `unless` is done before."""
         try:
             frame = await asyncio.wait_for(self.receive_unless(unless), seconds)
         except TimeoutError:
@@ -113,10 +102,7 @@ class GuestChannel:
 
 
 def parse(body: bytes, most_containers: int) -> dict[str, Any]:
-    """Return a guest's JSON object, of at most so many lists and objects. Raises `GuestFaultError` for anything else.
-
-    More are refused before they are made: many make the host collect garbage, in everything that its process holds.
-    """
+    """Return a guest's JSON object, refused before it is made if it holds more. Raises `GuestFaultError`."""
     try:
         # Read as it is counted: the parser would also take bytes that are UTF-16.
         text = body.decode()

@@ -24,12 +24,12 @@ from saccade.guest.wire import Layout
 from saccade.guest.wire import layout as outbox_layout
 from saccade.record.execution import Status
 from saccade.sandbox.base import LazyImage, Limits
+from saccade.sandbox.bindings import SharedImages
 from saccade.sandbox.capacity import Gate
 from saccade.sandbox.cgroup import SessionCgroup
 from saccade.sandbox.channel import GuestChannel, GuestFaultError
 from saccade.sandbox.report import check_report, cut_short
 from saccade.sandbox.result import RunResult
-from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteAnswer, ZygoteClient
 
 
@@ -145,10 +145,7 @@ class Memory:
 
 
 def whose_doing(message: Mapping[str, Any], limits: Limits, memory: Memory) -> str:
-    """Say why the end of a keeper that has run code is the program's own doing, or nothing.
-
-    `message` is the zygote's.
-    """
+    """Say why the end of a keeper, as the zygote told it, is its program's own doing; empty if it is not."""
     if message.get("fault"):
         return f"the session was ended: {message['fault']}"
     code = message.get("code")
@@ -174,52 +171,12 @@ def _how(code: int) -> str:
     return f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
-REHEARSE_SECONDS = {False: 0.002, True: 0.02}
-"""How long after a fork nothing must happen before a rehearsal without or with a figure. A call that comes
-in during one has to wait for its end, and drawing takes longer than a short cell."""
-REST_SECONDS = {False: 0.05, True: 0.5}
+REHEARSE_SECONDS = 0.002
+"""How long after a fork nothing must happen before its rehearsal, for whose end a call that comes in must wait."""
+REST_SECONDS = 0.05
 """How long a rehearsal may take."""
 REHEARSING_SESSIONS = 64
-"""With more sessions than this memory counts for more: a rehearsal copies pages, and one with a figure many."""
-
-
-class Rehearsal:
-    """Lets a new leaf touch memory while nobody waits, as the last call did, so that the next finds it copied."""
-
-    def __init__(self, gate: Gate, links: Sized) -> None:
-        self._gate = gate
-        self._links = links
-        self.figure: bool | None = None
-        """Whether the last kept call has drawn a figure; None before the first call, when nothing is rehearsed."""
-        self.error = False
-        """Whether the last call has raised an exception."""
-
-    def arrange(
-        self,
-        leaf: Leaf,
-        tell: Callable[[Mapping[str, Any]], None],
-        idle: Callable[[Leaf], bool],
-    ) -> None:
-        """Soon let `leaf` rehearse, by `tell`, if it is still `idle` then and the machine has nothing better to do."""
-        if self.figure is None:
-            return
-        figure, loop = self.figure, asyncio.get_running_loop()
-
-        def end() -> None:
-            if idle(leaf):
-                leaf.rest()
-
-        def begin() -> None:
-            few = len(self._links) <= REHEARSING_SESSIONS
-            if few and self._gate.idle and idle(leaf):
-                with contextlib.suppress(GuestFaultError):
-                    leaf.wake()
-                    tell({"op": "rehearse", "figure": figure, "error": self.error})
-                loop.call_later(REST_SECONDS[figure], end)
-
-        loop.call_later(REHEARSE_SECONDS[figure], begin)
-
-
+"""With more sessions than this memory counts for more: a rehearsal copies pages."""
 DEATH_SECONDS = 0.5
 """How long the news of a death may take from the kernel through the zygote to us."""
 ANSWER_SECONDS = 30.0
@@ -263,7 +220,8 @@ class Link:
         self._call: ZygoteAnswer | None = None  # whether the present call can be kept
         self._leaf = Leaf()
         self._maps: list[Any] = []  # mappings that the leaf must put onto the files that have their names now
-        self._rehearsal = Rehearsal(gate, links)
+        self._links = links
+        self._has_run = False
         self.was_ready = False
         """Whether it can have run code of a guest: if not, a fault is ours and not the guest's."""
         self.blame = ""
@@ -374,7 +332,7 @@ class Link:
     ) -> RunResult:
         """Send bindings and code, and wait for what comes of it; neither kept nor rolled back yet."""
         self._calling = True
-        self._rehearsal.figure = bool(self._rehearsal.figure)
+        self._has_run = True
         try:
             if self._maps or binds:
                 self._leaf.wake()  # they may be more than a process takes that does not read
@@ -403,16 +361,12 @@ class Link:
             if frame.get("call") != message["call"]:
                 raise GuestFaultError("a report of another call")
             checked = check_report(self._outbox, frame.get("length"), self.layout, self.limits)
-            self._rehearsal.error = checked.report.status == "error"
             return await checked.read(self._outbox)
         except GuestFaultError as fault:
             return await self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
 
     async def _report_or_death(self, limit: asyncio.Timeout) -> dict[str, Any] | Death:
-        """Return the frame that reports the call, or how its process ended.
-
-        What pictures take meanwhile is not its time.
-        """
+        """Return the frame that reports the call, or how its process ended; the time of pictures does not count."""
         asked = 0
         while True:
             frame = await self._channel.receive_unless(self._died)
@@ -444,8 +398,8 @@ class Link:
             return RunResult(status=Status.KILLED, traceback="the session was closed while the code ran")
         return await cut_short(self._outbox, self.layout, self.limits, status, why)
 
-    async def commit(self, *, figure: bool) -> str | None:
-        """Make the state after the call, which has drawn a figure or not, the session's; None, or why it may not be."""
+    async def commit(self) -> str | None:
+        """Make the state after the call the session's; None, or why it may not be."""
         assert self._call is not None
         self._leaf.rest()  # it has stopped itself, if its program has not seen to it that it does not
         try:
@@ -454,7 +408,6 @@ class Link:
             return str(error)
         if why is not None:
             return str(why)
-        self._rehearsal.figure = figure
         self.prepare(keep=True)
         return None
 
@@ -506,7 +459,16 @@ class Link:
         self._leaf = Leaf(pid, fd)
         self._maps = answer["maps"]
         self.was_ready = True
-        self._rehearsal.arrange(self._leaf, self._tell, self._is_idle)
+        if self._has_run:  # a session that has not yet run anything keeps its memory small
+            asyncio.get_running_loop().call_later(REHEARSE_SECONDS, self._rehearse, self._leaf)
+
+    def _rehearse(self, leaf: Leaf) -> None:
+        """Let `leaf` touch the memory that a call writes, so that the next one finds it copied, if nobody waits."""
+        if len(self._links) <= REHEARSING_SESSIONS and self.gate.idle and self._is_idle(leaf):
+            with contextlib.suppress(GuestFaultError):
+                leaf.wake()
+                self._tell({"op": "rehearse"})
+            asyncio.get_running_loop().call_later(REST_SECONDS, lambda: self._is_idle(leaf) and leaf.rest())
 
     def _is_idle(self, leaf: Leaf) -> bool:
         """Whether `leaf` waits for the next call, and nobody waits for it."""

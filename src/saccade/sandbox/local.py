@@ -4,9 +4,8 @@
         session = await box.open({"image_clue_0": image})
         result = await session.run("print(image_clue_0.size)")
 
-Promises: a call that fails, whatever it does, leaves its session exactly as it was, and leaves other sessions and the
-host only; the event loop is never blocked by a guest. Does not promise: secrecy against flaws of the Linux kernel
-itself, or of the processor. Linux only; on other systems use `RemoteSandbox`.
+A call that fails, whatever it does, leaves its session exactly as it was, and other sessions and the host alone; the
+event loop is never blocked by a guest. Linux only; on other systems use `RemoteSandbox`.
 """
 
 from __future__ import annotations
@@ -26,17 +25,16 @@ from weakref import WeakSet
 from saccade.core.registry import did_you_mean
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError, SettingsError
 from saccade.guest.preload import PRELOAD
-from saccade.guest.session_entry import FAMILY_SESSIONS
+from saccade.guest.workspaces import FAMILY_SESSIONS
 from saccade.record.execution import Status
 from saccade.sandbox.base import Binding, Limits, SessionOptions, StatePolicy, check_call, finished
-from saccade.sandbox.bindings import Bound, Memfd, bound, bound_all, messages
+from saccade.sandbox.bindings import Bound, Memfd, SharedImages, bound, bound_all, messages
 from saccade.sandbox.capacity import Gate, check_room
 from saccade.sandbox.cgroup import Cgroups, sweep
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.link import Link
 from saccade.sandbox.result import RunResult, Timings
-from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient
 
 _log = logging.getLogger(__name__)
@@ -73,10 +71,7 @@ class LocalSession:
         self._pending.extend([bound(name, value) for name, value in bindings.items()])
 
     async def run(self, code: str, *, wall_seconds: float | None = None) -> RunResult:
-        """Run one cell; see `Session.run`.
-
-        Raises `SandboxClosedError` after `close`, `SandboxError` for what is no code or no time, and nothing else.
-        """
+        """Run one cell; see `Session.run`. Raises `SandboxClosedError`, `SandboxError` for no code or no time."""
         check_call(code, wall_seconds)
         self._check_open()
         async with self._lock:
@@ -131,7 +126,7 @@ class LocalSession:
         try:
             result = await link.run(message, list(messages(pending, link.images)), seconds)
             if result.status is Status.OK or (result.status is Status.ERROR and keep_errors):
-                refusal = await link.commit(figure=any(picture.source == "figure" for picture in result.pictures))
+                refusal = await link.commit()
                 if refusal is None:
                     self._calls += 1
                     self._committed = True
@@ -182,10 +177,7 @@ class LocalSession:
             return tuple(self._twin(link) for link in links)
 
     async def _multiply(self, link: Link, n: int, together: int, links: list[Link]) -> None:
-        """Make `n` branches of `link`, and add them to `links`.
-
-        A branch is what its origin is, so it can make others: up to `together` do so at the same time.
-        """
+        """Add `n` branches of `link` to `links`. Branches make others, too: up to `together` at the same time."""
         while n:
             await link.ready()
             fresh = self._sandbox.bare_link()

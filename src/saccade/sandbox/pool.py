@@ -1,23 +1,18 @@
 """`SandboxPool`: sessions on one host or several, each a `saccade sandbox serve`, with the interface of the others.
 
-* **Balance**: a session is opened where this pool takes the smallest share of the sessions that a host may hold. Its
-  branches are on the same host.
-* **Back-pressure**: where no host has room, whoever wants a session waits in line until one is closed.
-* **Loss**: a host that cannot be reached gets no new sessions until it answers again. Its sessions are lost, and say
-  so; whoever played in them opens others, which then are elsewhere.
-
-Every host must be there at the start, and all must have the same limits, for what a program may do must not depend on
-where it runs.
+A session is opened where this pool takes the smallest share of what a host may hold, and its branches on the same host.
+Where no host has room, whoever wants a session waits in line. A host that cannot be reached gets no new sessions until
+it answers again; its sessions are lost. Every host must be there at the start, and all must have the same limits.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 from saccade.errors import SandboxClosedError, SandboxError, SandboxFullError, SandboxLostError, SettingsError
 from saccade.record.execution import Status
@@ -27,6 +22,7 @@ from saccade.sandbox.remote import RemoteSandbox, RemoteSession
 from saccade.sandbox.result import RunResult
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +64,7 @@ class PooledHost:
 
 
 class SandboxPool:
-    """Sessions of several servers. Use it as an async context.
-
-    Raises:
-        SettingsError: no server is named, or one twice.
-    """
+    """Sessions of several servers, as an async context. Raises `SettingsError` if none is named, or one twice."""
 
     def __init__(self, boxes: Sequence[RemoteSandbox], times: PoolTimes | None = None) -> None:
         urls = [box.url for box in boxes]
@@ -111,27 +103,56 @@ class SandboxPool:
             SandboxFullError: all are full, and stayed so for as long as may be waited.
             SandboxError, SettingsError, MediaError: as `RemoteSandbox.open` raises them.
         """
+
+        async def open_on(host: PooledHost) -> PooledSession:
+            return PooledSession(self, host, await host.box.open(bindings, files=files, options=options))
+
+        # First come, first served. The last place is for a branch: sessions that wait for theirs must not fill a host.
+        return await self.placed(self._hosts, open_on, line=self._line, spare=1)
+
+    async def placed(
+        self,
+        hosts: Sequence[PooledHost],
+        ask: Callable[[PooledHost], Awaitable[T]],
+        count: int = 1,
+        *,
+        line: AbstractAsyncContextManager[object] | None = None,
+        spare: int = 0,
+    ) -> T:
+        """Return what `ask` gives of the host that has room for `count` sessions; wait for one, in `line`.
+
+        `spare` more places must be left there. Raises `SandboxFullError` where it takes longer than may be waited,
+        `SandboxLostError` where no host can be reached.
+        """
         unreachable: set[PooledHost] = set()
-        async with self.patience():
-            while True:
-                host = await self._admitted(unreachable)
-                try:
-                    session = await host.box.open(bindings, files=files, options=options)
-                except SandboxFullError:
-                    self.free(host)
-                    await self.filled(host)
-                except SandboxLostError as error:
-                    self.free(host)
-                    self.lose(host, error)
-                    unreachable.add(host)
-                    if len(unreachable) == len(self._hosts):
+        try:
+            async with asyncio.timeout(self._times.wait):
+                while True:
+                    async with line or nullcontext():
+                        host = await self._with_room([one for one in hosts if one not in unreachable], count, spare)
+                    try:
+                        result = await ask(host)
+                    except SandboxFullError:
+                        self.free(host, count)
+                        host.filled = True
+                        await self._pause()
+                    except SandboxLostError:
+                        self.free(host, count)
+                        await self.look_after(host)
+                        unreachable.add(host)
+                        if len(unreachable) == len(hosts):
+                            raise
+                    except BaseException:
+                        self.free(host, count)
                         raise
-                except BaseException:
-                    self.free(host)
-                    raise
-                else:
-                    host.filled = False
-                    return PooledSession(self, host, session)
+                    else:
+                        host.filled = False
+                        return result
+        except TimeoutError as error:
+            raise SandboxFullError(
+                f"no sandbox host had room within {self._times.wait:g} s ({self._state()}). Start more hosts, or let "
+                "them hold more (--max-sessions); or play fewer episodes at a time."
+            ) from error
 
     async def isolation(self) -> Isolation:
         """Return the layers that are on at every server."""
@@ -165,67 +186,37 @@ class SandboxPool:
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
-    @asynccontextmanager
-    async def patience(self) -> AsyncIterator[None]:
-        """Raises `SandboxFullError` where what is done in it takes longer than may be waited."""
-        try:
-            async with asyncio.timeout(self._times.wait):
-                yield
-        except TimeoutError as error:
-            raise SandboxFullError(
-                f"no sandbox host had room within {self._times.wait:g} s ({self._state()}). Start more hosts, or let "
-                "them hold more (--max-sessions); or play fewer episodes at a time."
-            ) from error
-
-    async def room_on(self, host: PooledHost, count: int) -> None:
-        """Wait until `host` may be asked for `count` branches, and count them as taken."""
-        while not await host.has_room(count):
-            await self._pause()
-        host.taken += count
-
     def free(self, host: PooledHost, count: int = 1) -> None:
         """Note that `count` sessions of `host` are over."""
         host.taken -= count
         self._freed.set()
 
-    async def filled(self, host: PooledHost) -> None:
-        """Note that `host` refused a session: wait a while."""
-        host.filled = True
-        await self._pause()
-
-    def lose(self, host: PooledHost, error: SandboxLostError) -> None:
-        """Note that `host` cannot be reached: it gets no sessions until it can."""
+    async def look_after(self, host: PooledHost) -> None:
+        """Check whether `host`, of which a session was lost, is lost too: it gets none then until it answers again."""
         if host.lost or self._closed:
             return
-        host.lost = True
-        left = sum(not each.lost for each in self._hosts)
-        _log.warning("%s New sessions go to the other hosts of the pool, of which %d are there.", error, left)
-        task = asyncio.create_task(self._reconnect(host))
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+        try:
+            await host.box.room()
+        except SandboxLostError as error:
+            if not (host.lost or self._closed):
+                host.lost = True
+                left = sum(not each.lost for each in self._hosts)
+                _log.warning("%s New sessions go to the other hosts of the pool, of which %d are there.", error, left)
+                task = asyncio.create_task(self._reconnect(host))
+                self._asking.add(task)
+                task.add_done_callback(self._asking.discard)
+        except SandboxError as error:
+            _log.warning("%s is there, and does not say how full it is: %s", host.box.url, error)
 
-    async def look_after(self, host: PooledHost) -> None:
-        """Check whether `host`, of which a session was lost, is lost too."""
-        if not (host.lost or self._closed):
-            try:
-                await host.box.room()
-            except SandboxLostError as error:
-                self.lose(host, error)
-            except SandboxError as error:
-                _log.warning("%s is there, and does not say how full it is: %s", host.box.url, error)
-
-    async def _admitted(self, unreachable: set[PooledHost]) -> PooledHost:
-        """Return the host for a session that is to be opened, which counts as taken. First come, first served."""
-        async with self._line:
-            while True:
-                left = [host for host in self._hosts if host not in unreachable]
-                # Where none is known to answer, those that were lost are tried.
-                for host in sorted([host for host in left if not host.lost] or left, key=lambda host: host.share):
-                    # The last place is for a branch: sessions that wait for theirs must not fill a host.
-                    if await host.has_room(1, spare=min(1, host.box.max_sessions - 1)):
-                        host.taken += 1
-                        return host
-                await self._pause()
+    async def _with_room(self, hosts: Sequence[PooledHost], count: int, spare: int) -> PooledHost:
+        """Return the host on which `count` sessions may be asked for, which count as taken."""
+        while True:
+            # Where none is known to answer, those that were lost are tried.
+            for host in sorted([host for host in hosts if not host.lost] or hosts, key=lambda host: host.share):
+                if await host.has_room(count, spare=min(spare, host.box.max_sessions - 1)):
+                    host.taken += count
+                    return host
+            await self._pause()
 
     async def _pause(self) -> None:
         """Wait until a session of this pool is over, or it is time to look at what others closed."""
@@ -299,22 +290,8 @@ class PooledSession:
             raise SandboxFullError(
                 f"{n} branches and their origin do not fit {self.url}, which holds {host.box.max_sessions} sessions."
             )
-        async with pool.patience():
-            while True:
-                await pool.room_on(host, n)
-                try:
-                    branches = await self._session.branch(n)
-                except SandboxFullError:
-                    pool.free(host, n)
-                    await pool.filled(host)
-                except BaseException as error:
-                    pool.free(host, n)
-                    if isinstance(error, SandboxLostError):
-                        await pool.look_after(host)
-                    raise
-                else:
-                    host.filled = False
-                    return [PooledSession(pool, host, branch) for branch in branches]
+        branches = await pool.placed([host], lambda _host: self._session.branch(n), n)
+        return [PooledSession(pool, host, branch) for branch in branches]
 
     async def close(self) -> None:
         """End the session; idempotent, and quiet if the host is gone."""

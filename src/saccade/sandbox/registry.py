@@ -23,7 +23,7 @@ from saccade.errors import RegistryError, UnavailableError
 from saccade.sandbox.base import Limits, Sandbox
 
 if TYPE_CHECKING:
-    from saccade.sandbox.promises import Promise
+    from saccade.sandbox.isolation import Promise
 
 SandboxProvider = Callable[[str, Limits, float | None], Sandbox]
 
@@ -83,66 +83,42 @@ class AuditedAttack(Protocol):
     @property
     def name(self) -> str:
         """Name of the attack, unique in its audit."""
-        ...
 
     @property
     def group(self) -> str:
         """Heading under which it is listed."""
-        ...
 
     @property
     def promise(self) -> Promise:
         """The promise of the sandbox that it tries to break."""
-        ...
 
     @property
     def tries(self) -> str:
         """Say in a few words what it tries."""
-        ...
 
     @property
     def may_lose_session(self) -> bool:
         """Whether the session may end by it."""
-        ...
 
 
-class AuditOutcome(Protocol):
-    """The result of one attack; `held` if the promise was kept."""
+@dataclass(frozen=True, slots=True)
+class AuditOutcome:
+    """Result of one attack. `evidence` says how it got through, or what stopped it; `seconds` is wall time.
 
-    @property
-    def attack(self) -> AuditedAttack:
-        """The attack that was made."""
-        ...
+    `session_survived`: the next call of the attacked session saw its state. `neighbour_ok`: so did another session.
+    """
+
+    attack: AuditedAttack
+    held: bool
+    session_survived: bool
+    neighbour_ok: bool
+    seconds: float
+    evidence: str
 
     @property
     def passed(self) -> bool:
-        """Whether nothing went wrong: the promise held, and nobody else was touched."""
-        ...
-
-    @property
-    def held(self) -> bool:
-        """Whether the promise held."""
-        ...
-
-    @property
-    def session_survived(self) -> bool:
-        """Whether the session could continue afterwards."""
-        ...
-
-    @property
-    def neighbour_ok(self) -> bool:
-        """Whether another session was untouched."""
-        ...
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that the attack took."""
-        ...
-
-    @property
-    def evidence(self) -> str:
-        """Facts that were found, for a person."""
-        ...
+        """Whether the attack failed and harmed nobody it may not harm."""
+        return self.held and self.neighbour_ok and (self.session_survived or self.attack.may_lose_session)
 
 
 class RunsAudit(Protocol):

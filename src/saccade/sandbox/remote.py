@@ -1,11 +1,9 @@
-"""`RemoteSandbox`: sessions on another host, with the interface of the local provider.
+"""`RemoteSandbox`: sessions of a `saccade sandbox serve` on another host, with the interface of the local provider.
 
-Start the other side with `saccade sandbox serve`. A session is named by the client and a call by a number, so a request
-that is repeated after a broken connection is never executed twice; the server hands out the stored result. Cancelling
-the task that awaits `run` cancels the call on the server. A picture is uploaded once, by its hash.
-
-A session whose server cannot be reached, has restarted, or has closed it for being idle is lost for good: `run` then
-gives the status `lost`. Nothing here encrypts: use https, or a network that you trust.
+A session is named by the client and a call by a number, so a request that is repeated is never executed twice.
+Cancelling the task that awaits `run` cancels the call on the server. A picture is uploaded once, by its hash. A session
+whose server cannot be reached, has restarted, or has closed it for being idle is lost for good. Nothing here encrypts:
+use https, or a network that you trust.
 """
 
 from __future__ import annotations
@@ -43,65 +41,43 @@ from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.remote_codec import Outgoing, RawPixels, from_lazy, prepare, snapshot, unpack_result
 from saccade.sandbox.result import RunResult
 
-# HTTP: sessions and calls are named by the client, and the server remembers what it did under a name, so every request
-# may be repeated. A failure on the way (no or a broken connection, 429, 5xx) is tried again a few times, then it is
-# `SandboxLostError`; a server that says it still works is asked for as long as it says so. The token is sent in one
-# header only. Proxies named in the environment are not used.
-
-
 TICK_SECONDS = 1.0
 """Most that counts from one look at the clock to the next, however much later that comes."""
 
 
-class Patience:
-    """The rest of a limit of time; made by `patience`.
-
-    A process that plays a thousand episodes comes to each of them only every few seconds: by the clock, it would take
-    servers for lost that have answered long ago.
-    """
-
-    def __init__(self, seconds: float, bound: asyncio.Timeout) -> None:
-        self._seconds = seconds
-        self._left = seconds
-        self._bound = bound
-        self._loop = asyncio.get_running_loop()
-        self._wait()
-
-    def renew(self) -> None:
-        """Begin anew: there was a sign of life."""
-        self._timer.cancel()
-        self._left = self._seconds
-        self._wait()
-
-    def end(self) -> None:
-        """Count no more."""
-        self._timer.cancel()
-
-    def _wait(self) -> None:
-        step = min(TICK_SECONDS, self._left)
-        self._timer = self._loop.call_later(step, self._count, step)
-
-    def _count(self, step: float) -> None:
-        self._left -= step
-        if self._left > 0:
-            self._wait()
-        else:
-            self._bound.reschedule(self._loop.time())
-
-
 @asynccontextmanager
-async def patience(seconds: float) -> AsyncIterator[Patience]:
-    """Let the block take `seconds` in which this process was not late itself.
+async def patience(seconds: float) -> AsyncIterator[Callable[[], None]]:
+    """Let the block take `seconds` in which this process was not late itself; what is yielded begins them anew.
 
-    Raises:
-        TimeoutError: it takes longer.
+    By the clock, a process that plays a thousand episodes, and comes to each only every few seconds, would take servers
+    for lost that answered long ago. Raises TimeoutError.
     """
+    left, loop = seconds, asyncio.get_running_loop()
+
+    def wait() -> asyncio.TimerHandle:
+        step = min(TICK_SECONDS, left)
+        return loop.call_later(step, count, step)
+
+    def count(step: float) -> None:
+        nonlocal left, timer
+        left -= step
+        if left > 0:
+            timer = wait()
+        else:
+            bound.reschedule(loop.time())
+
+    def renew() -> None:
+        nonlocal left, timer
+        timer.cancel()
+        left = seconds
+        timer = wait()
+
     async with asyncio.timeout(None) as bound:
-        left = Patience(seconds, bound)
+        timer = wait()
         try:
-            yield left
+            yield renew
         finally:
-            left.end()
+            timer.cancel()
 
 
 TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
@@ -138,7 +114,11 @@ class HttpReply:
 
 
 class Http:
-    """One server. Not bound to an event loop until the first request."""
+    """One server. Not bound to an event loop until the first request. Proxies of the environment are not used.
+
+    A failure on the way (no or a broken connection, 429, 5xx) is tried again a few times, then `SandboxLostError`; a
+    server that says it still works is asked for as long as it says so.
+    """
 
     def __init__(
         self,
@@ -180,12 +160,12 @@ class Http:
         """
         headers = {"content-type": wire.MEDIA_TYPE} if body else {}
         try:
-            async with patience(seconds) as left:
+            async with patience(seconds) as renew:
                 while True:
                     reply = await self._server.ask(method, path, self._checked, body, headers=headers, tries=tries)
                     if reply.code != wire.WORKING:
                         return reply
-                    left.renew()
+                    renew()
         except TimeoutError:
             raise self._lost(f"No answer within {seconds:.0f} s.") from None
 

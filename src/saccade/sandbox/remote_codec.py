@@ -1,8 +1,7 @@
-"""Results, bindings and errors as frames: what the client and the server of a remote sandbox both need.
+"""Results and bindings as frames: what the client and the server of a remote sandbox both need.
 
 A result comes back exactly: text as it was, pictures pixel for pixel. Bindings travel as JSON values or as names of
 pictures, whose pixels are sent only if the other side lacks them; a lazy image stays behind until a guest looks at it.
-This module does no IO.
 """
 
 from __future__ import annotations
@@ -36,10 +35,7 @@ _PNG_START = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 
 @dataclass(frozen=True, slots=True)
 class RawPixels:
-    """Raw pixels: `width * height * len(mode)` bytes, rows from top to bottom.
-
-    Both sides name a picture by the sha256 over its mode, size and pixels, so neither has to trust the other.
-    """
+    """Raw pixels, rows from top to bottom; both sides name a picture by the sha256 over its mode, size and pixels."""
 
     mode: PictureMode
     width: int
@@ -177,10 +173,7 @@ _TIMINGS = ("wall", "run", "cpu", "capture")
 
 
 def pack_result(result: RunResult) -> bytes:
-    """Return a result as one frame; pictures as PNG blobs, in order.
-
-    Takes time for big pictures: call it off the loop.
-    """
+    """Return a result as one frame; pictures as PNG blobs, in order. Takes time: call it off the loop."""
     fields = {
         "status": result.status.value,
         "stdout": result.stdout,
@@ -348,10 +341,7 @@ LazyMaker = Callable[[str, PictureMode, int, int], LazyImage]
 
 
 def unpack_bindings(fields: object, pictures: Mapping[str, LazyImage], lazy: LazyMaker) -> dict[str, Binding]:
-    """Return the bindings of a message; `pictures` holds every picture of `picture_names`.
-
-    Decodes arrays: off the loop.
-    """
+    """Return the bindings of a message, with all `pictures` of `picture_names`. Decodes arrays: off the loop."""
     picture_names(fields)
     bindings: dict[str, Binding] = {}
     for name, about in cast("dict[str, dict[str, object]]", fields).items():

@@ -2,11 +2,8 @@
 
     magic (4 bytes) | header length (4 bytes, big endian) | header, JSON in UTF-8 | blob | blob | ...
 
-The header is `{"fields": {...}, "blobs": [length, ...]}`. Nothing may follow the last blob. Every count, length and
-type is checked before it is used, and whatever is wrong becomes a `ProtocolError`.
-
-Text keeps lone surrogates (models do write them), so a header may hold bytes that strict UTF-8 would refuse.
-This module promises neither secrecy nor authenticity: those are TLS and the bearer token.
+The header is `{"fields": {...}, "blobs": [length, ...]}`. Nothing may follow the last blob. Whatever is wrong becomes a
+`ProtocolError`. Text keeps lone surrogates (models do write them), which strict UTF-8 would refuse.
 """
 
 from __future__ import annotations
@@ -32,10 +29,7 @@ WireFields = Mapping[str, object]
 
 
 def pack(fields: WireFields, blobs: Sequence[bytes] = ()) -> bytes:
-    """Return one frame.
-
-    `fields` must be JSON values; raises `ProtocolError` if they are not or there are too many blobs.
-    """
+    """Return one frame of JSON values and blobs. Raises `ProtocolError` for other values, or too many blobs."""
     if len(blobs) > MAX_BLOBS:
         raise ProtocolError(f"{len(blobs)} blobs in one message, at most {MAX_BLOBS} can be sent; send fewer files.")
     header = {"fields": dict(fields), "blobs": [len(blob) for blob in blobs]}

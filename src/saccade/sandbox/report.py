@@ -161,10 +161,7 @@ async def _beside(read: Callable[[int], RunResult], fd: int, size: int) -> RunRe
 
 
 def check_report(fd: int, length: object, layout: Layout, limits: Limits) -> CheckedReport:
-    """Return the report of `length` bytes in outbox `fd`; `GuestFaultError` if it is unsound.
-
-    Quick, whatever it says.
-    """
+    """Return the report in outbox `fd`, quickly whatever it says. Raises `GuestFaultError` if it is unsound."""
     if not isinstance(length, int) or not 0 < length <= REPORT_ROOM:
         raise GuestFaultError("a report of impossible length")
     try:

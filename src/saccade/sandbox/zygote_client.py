@@ -91,10 +91,7 @@ class ZygoteClient:
     async def order(
         self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any
     ) -> tuple[dict[str, Any], list[int]]:
-        """Give an order and wait for its answer (message, descriptors owned by the caller).
-
-        Raises `OrderRefusedError` if the zygote cannot do it, `SandboxLostError` if it is gone.
-        """
+        """Give an order; its answer (message, descriptors). Raises `OrderRefusedError`, `SandboxLostError`."""
         return await self.ask(op, session, fds, **fields)
 
     def ask(self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any) -> ZygoteAnswer:

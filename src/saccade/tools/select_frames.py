@@ -14,8 +14,7 @@ from pydantic import Field
 
 from saccade.core.plugins import install
 from saccade.errors import DecodeError
-from saccade.guest.video_stream import open_frames
-from saccade.guest.video_timeline import Frames, Timeline, VideoError
+from saccade.guest.video_stream import Frames, Timeline, VideoError, open_frames
 from saccade.tools.base import Cost, Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext, wrong_format
 from saccade.tools.definition import Needs, ToolModel

@@ -14,13 +14,14 @@ import pytest_asyncio
 from tests.sandbox.providers import linux_only
 
 from saccade.errors import SandboxError, SandboxLostError
-from saccade.plugins.audit.attacks import ATTACKS, Attack, AttackOutcome, AttackRunner, runner
+from saccade.plugins.audit.attacks import ATTACKS, Attack, AttackRunner, runner
 from saccade.plugins.audit.attacks import runner as evidence
 from saccade.plugins.audit.attacks.attack import PREAMBLE, nothing_more
 from saccade.plugins.audit.attacks.runner import what_stopped
 from saccade.record.execution import Status
 from saccade.sandbox.base import Limits
 from saccade.sandbox.isolation import Layer
+from saccade.sandbox.registry import AuditOutcome
 from saccade.sandbox.result import Picture, RunResult, WrittenFile
 from saccade.sandbox.scripted import ScriptedSandbox, ScriptedSession
 
@@ -48,7 +49,7 @@ class Judge:
     answers: dict[str, RunResult | Exception] = field(default_factory=dict)
     runner: AttackRunner = field(init=False)
 
-    async def judge(self, attack: Attack = ATTACK, **answers: RunResult | Exception) -> AttackOutcome:
+    async def judge(self, attack: Attack = ATTACK, **answers: RunResult | Exception) -> AuditOutcome:
         self.answers = SOUND | answers
         return await self.runner.run(attack)
 

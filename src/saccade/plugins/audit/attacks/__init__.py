@@ -15,12 +15,12 @@ from saccade.plugins.audit.attacks.floods import FLOODS, NETWORK, RESOURCES
 from saccade.plugins.audit.attacks.forging import REPORTS, RUNTIME, WIRE
 from saccade.plugins.audit.attacks.processes import KERNEL, PROCESSES, STANDING
 from saccade.plugins.audit.attacks.rollback import BRANCHES, ROLLBACK
-from saccade.plugins.audit.attacks.runner import LIMITS, AttackOutcome, AttackRunner
+from saccade.plugins.audit.attacks.runner import LIMITS, AttackRunner
 from saccade.plugins.audit.attacks.secrets import RESTORED, SECRETS
 from saccade.sandbox.base import Sandbox
-from saccade.sandbox.registry import Audit
+from saccade.sandbox.registry import Audit, AuditOutcome
 
-__all__ = ["ATTACKS", "AUDIT", "LIMITS", "Attack", "AttackOutcome", "AttackRunner", "choose", "run_attacks"]
+__all__ = ["ATTACKS", "AUDIT", "LIMITS", "Attack", "AttackRunner", "choose", "run_attacks"]
 
 ATTACKS: tuple[Attack, ...] = (
     *(*FILES, *SECRETS, *FACTS, *NETWORK, *PROCESSES, *REST, *RESOURCES, *FLOODS, *KERNEL),
@@ -45,8 +45,8 @@ async def run_attacks(
     open_sandbox: Callable[[], Sandbox],
     names: Collection[str] | None = None,
     *,
-    on_outcome: Callable[[AttackOutcome], None] | None = None,
-) -> list[AttackOutcome]:
+    on_outcome: Callable[[AuditOutcome], None] | None = None,
+) -> list[AuditOutcome]:
     """Run the attacks (those of `names`, or all) one after the other; `on_outcome` hears of each when it is judged.
 
     `open_sandbox` gives a fresh sandbox that is not yet entered, best with `LIMITS`.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from saccade.sandbox.promises import Promise
+from saccade.sandbox.isolation import Promise
 from saccade.sandbox.result import RunResult
 
 BREACH = "BREACH:"

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,6 +24,7 @@ from saccade.errors import SaccadeError
 from saccade.plugins.audit.attacks.attack import BREACH, PREAMBLE, STOPPED, Attack
 from saccade.sandbox.base import MIB, Limits, Sandbox, Session
 from saccade.sandbox.isolation import Layer
+from saccade.sandbox.registry import AuditOutcome
 from saccade.sandbox.result import RunResult
 
 PREFIX = "5accade-secret-"
@@ -373,26 +373,6 @@ PATIENCE = 30.0
 """Seconds beyond the limit after which a call counts as blocking the host."""
 
 
-@dataclass(frozen=True, slots=True)
-class AttackOutcome:
-    """Result of one attack. `evidence` says how it got through, or what stopped it; `seconds` is wall time.
-
-    `session_survived`: the next call of the attacked session saw its state. `neighbour_ok`: so did another session.
-    """
-
-    attack: Attack
-    held: bool
-    session_survived: bool
-    neighbour_ok: bool
-    seconds: float
-    evidence: str
-
-    @property
-    def passed(self) -> bool:
-        """Whether the attack failed and harmed nobody it may not harm."""
-        return self.held and self.neighbour_ok and (self.session_survived or self.attack.may_lose_session)
-
-
 class AttackRunner:
     """One sandbox with a neighbour session, among canaries; `run` attacks it from a fresh session each time.
 
@@ -440,7 +420,7 @@ class AttackRunner:
         assert self._sandbox is not None
         return (await self._sandbox.isolation()).is_on(layer)
 
-    async def run(self, attack: Attack) -> AttackOutcome:
+    async def run(self, attack: Attack) -> AuditOutcome:
         """Run one attack in a fresh session and judge it."""
         if self._sandbox is None:
             await self._start()
@@ -468,7 +448,7 @@ class AttackRunner:
         if breaches or not neighbour_ok:
             await self._stop()
         evidence = "; ".join(breaches) or (what_stopped(result) if result else "")
-        return AttackOutcome(attack, not breaches, survived, neighbour_ok, seconds, evidence)
+        return AuditOutcome(attack, not breaches, survived, neighbour_ok, seconds, evidence)
 
     async def _attempt(self, session: Session, attack: Attack, limits: Limits) -> tuple[RunResult | None, list[str]]:
         """Return the result of the attack itself, and every breach of it and of the calls around it."""
