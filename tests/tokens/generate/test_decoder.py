@@ -1,4 +1,4 @@
-"""None"""
+"""Sample tokens with the weights in this process: texts, log-probabilities, caches and step graphs."""
 
 from __future__ import annotations
 
