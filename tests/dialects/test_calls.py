@@ -175,23 +175,6 @@ def test_of_several_offered_synonyms_the_first_is_taken(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("text", "kinds"),
-    [
-        ("<think>a</think><tool_call>{}</tool_call>", []),
-        ("<think>a<tool_call>{}</tool_call></think>", [FaultKind.NESTED_TAG, FaultKind.UNOPENED_TAG]),
-        ("a</think>", [FaultKind.UNOPENED_TAG]),
-        ("<think>a", [FaultKind.UNCLOSED_TAG]),
-        ("<tool_call>{}<tool_call>", [FaultKind.CLOSED_BY_OPENING_TAG]),
-        ("<other>", []),
-    ],
-)
-def test_tag_faults(text: str, kinds: list[FaultKind]) -> None:
-    found = [fault.kind for fault in find_tag_faults(text, ("think", "tool_call", "answer"))]
-    assert found[: len(kinds)] == kinds
-    assert bool(found) == bool(kinds)
-
-
-@pytest.mark.parametrize(
     ("text", "shape", "arguments", "server"),
     [
         ('{"tool": "zoom", "arguments": {"a": 1}, "server": 3}', CallShape.MIXED, {"a": 1, "server": 3}, None),
@@ -272,6 +255,8 @@ def test_names_have_at_most_200_characters_and_shapes_are_named() -> None:
         ("<think>a<think>b</think>", ["closed_by_opening_tag", "unopened_tag"]),
         ("<think><answer></think>", ["nested_tag"]),
         ("<think></think><think></think>", []),
+        ("<other>", []),
+        ("<think>a</think><answer>", ["unclosed_tag"]),
         ("<think></answer></think>", ["unopened_tag"]),
         ("< think>", []),
     ],

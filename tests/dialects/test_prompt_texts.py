@@ -5,7 +5,8 @@ import pytest
 from tests.dialects.cases import PHOTO, PLAN, ok, task, video_task
 
 from saccade.dialects.base import Dialect
-from saccade.dialects.prompt_texts import Prompts, read_prompt_file
+from saccade.dialects.prompt_file import read_prompt_file
+from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.registry import load_dialect
 from saccade.errors import PromptFileError
 

@@ -21,58 +21,18 @@ ALL = [f"{name}:{preset}" if preset else name for name in FAMILIES for preset in
 PIECES = st.lists(
     st.sampled_from(
         [
-            *(
-                "<code>",
-                "</code>",
-                "```python\n",
-                "\n```\n",
-                "```",
-                "<answer>",
-                "</answer>",
-                "\\boxed{",
-                "{",
-                "}",
-                "x = 1",
-            ),
-            *(
-                "<think>",
-                "</think>",
-                "<tool_call>",
-                "</tool_call>",
-                '{"name": "execute_python_code"}',
-                "\n",
-                " ",
-                "A",
-                "\\",
-            ),
+            *("<code>", "</code>", "```python\n", "\n```\n", "```", "<answer>", "</answer>", "\\boxed{", "{", "}"),
+            *("x = 1", "<think>", "</think>", "<tool_call>", "</tool_call>", '{"name": "execute_python_code"}'),
+            *("\n", " ", "A", "\\"),
         ]
     )
 ).map("".join)
 PRINTED = st.lists(
     st.sampled_from(
         [
-            *(
-                "<",
-                ">",
-                "/",
-                "\\",
-                "interpreter",
-                "</interpreter>",
-                "<image_clue_0>",
-                "</image_clue_7>",
-                "<code>",
-                "\n",
-            ),
-            *(
-                "</tool_response>",
-                "<|im_end|>",
-                "<|im_start|>user\n",
-                "<sandbox_output>",
-                "<answer>",
-                "image",
-                "a",
-                "42",
-            ),
+            *("<", ">", "/", "\\", "interpreter", "</interpreter>", "<image_clue_0>", "</image_clue_7>", "<code>"),
+            *("\n", "</tool_response>", "<|im_end|>", "<|im_start|>user\n", "<sandbox_output>", "<answer>", "image"),
+            *("a", "42"),
         ]
     )
 ).map("".join)

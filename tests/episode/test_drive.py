@@ -1,4 +1,4 @@
-"""The drivers: outages are typed, limits of time hold, cancelling leaves nothing, sync and async agree."""
+"""The driver: outages are typed, limits of time hold, cancelling leaves nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from saccade.episode.ask import ask
 from saccade.episode.drive import run_episode, within
 from saccade.episode.drive_sync import SyncPlayer
 from saccade.episode.flow import Ask, Event, Ran, Reply, Run, Said, Stopped, Wrote
@@ -29,14 +28,13 @@ from saccade.errors import (
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.scripted import ScriptedModel
-from saccade.record.codec import read_lines
 from saccade.record.execution import Execution, Status
-from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory
+from saccade.record.trajectory import StopReason
 from saccade.sandbox.local import LocalSandbox
-from saccade.sandbox.result import Picture, RunResult
+from saccade.sandbox.result import RunResult
 from saccade.sandbox.scripted import ScriptedSandbox
 
-from .support import ANSWER, CODE, plan, stored_task, task, timeless
+from .support import ANSWER, CODE, plan, stored_task, task
 
 GOOD = RunResult(Status.OK, stdout="1\n", committed=True)
 
@@ -99,7 +97,7 @@ async def test_each_turn_each_call_and_the_end_are_logged(tmp_path: Path, caplog
     await run_episode(plan(of=stored_task(store)), ScriptedModel([CODE, ANSWER]), ScriptedSandbox([GOOD]), store)
     logged = [(record.name.rpartition(".")[2], record.args) for record in caplog.records]
     assert [(name, args[0]) for name, args in logged if isinstance(args, tuple)] == [
-        ("drive", 1), ("drive", 1), ("drive", 2), ("run_folder", "t#0"),
+        ("drive", 1), ("drive", 1), ("drive", 2), ("drive", "t#0"),
     ]  # fmt: skip
 
 
@@ -257,27 +255,11 @@ async def test_a_cancelled_call_closes_the_session(tmp_path: Path) -> None:
         assert not box._sessions
 
 
-def test_the_sync_driver_gives_the_same_trajectory(tmp_path: Path) -> None:
-    store = MediaStore(tmp_path)
-    shown = Picture("figure", "L", 2, 1, b"\x00\xff")
-    results = [GOOD, RunResult(Status.OK, pictures=(shown,), committed=True), RunResult(Status.ERROR, traceback="E: x")]
-    script = [CODE, CODE, CODE, "hm", ANSWER]
-    what = plan(of=stored_task(store))
-    awaited = asyncio.run(run_episode(what, ScriptedModel(script), ScriptedSandbox(results), store))
-    heard: list[Event] = []
-    box = ScriptedSandbox(results)
-    with SyncPlayer(ScriptedModel(script), box, store) as player:
-        played = player.play(what, watch=heard.append)
-        assert box.live == 0
-    assert timeless(played) == timeless(awaited)
-    assert len(played.turns) == 5
-    kinds = [type(event) for event in heard if not isinstance(event, Wrote)]
-    assert kinds == [Ask, Said, Run, Ran] * 3 + [Ask, Said] * 2
-
-
-def test_a_sync_player_closes_what_it_took_over_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sync_player_plays_in_a_running_loop_and_closes_what_it_took_over_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     closed: list[str] = []
-    model, box = ScriptedModel([ANSWER]), ScriptedSandbox([])
+    model, box = ScriptedModel([CODE, ANSWER]), ScriptedSandbox([GOOD])
 
     async def close_model() -> None:
         closed.append("model")
@@ -288,8 +270,11 @@ def test_a_sync_player_closes_what_it_took_over_once(tmp_path: Path, monkeypatch
     monkeypatch.setattr(model, "close", close_model)
     monkeypatch.setattr(box, "close", close_box)
     before = threading.enumerate()
-    with SyncPlayer(model, box, MediaStore(tmp_path)) as player:
-        player.play(plan())
+    heard: list[Event] = []
+    store = MediaStore(tmp_path)
+    with SyncPlayer(model, box, store) as player:
+        assert player.play(plan(of=stored_task(store)), watch=heard.append).answer == "cat"
+    assert [type(event) for event in heard if not isinstance(event, Wrote)] == [Ask, Said, Run, Ran, Ask, Said]
     player.close()
     assert closed == ["model", "sandbox"]
     assert threading.enumerate() == before
@@ -297,34 +282,6 @@ def test_a_sync_player_closes_what_it_took_over_once(tmp_path: Path, monkeypatch
         player.play(plan())
     gc.collect()
     assert not warned
-
-
-async def test_the_sync_driver_works_inside_a_running_loop(tmp_path: Path) -> None:
-    store = MediaStore(tmp_path)
-    with SyncPlayer(ScriptedModel([ANSWER]), None, store) as player:
-        assert player.play(plan()).answer == "cat"
-
-
-def test_the_sync_driver_keeps_the_wall_limit(tmp_path: Path) -> None:
-    with SyncPlayer(Waiting(), None, MediaStore(tmp_path)) as player:
-        assert player.play(plan(wall_seconds=0.05)).stop is StopReason.WALL_LIMIT
-        assert player.play(plan(wall_seconds=0.05)).stop is StopReason.WALL_LIMIT
-
-
-def test_ask_from_python(tmp_path: Path) -> None:
-    from PIL import Image
-
-    path = tmp_path / "photo.png"
-    Image.new("RGB", (8, 4), "red").save(path)
-    code = "<code>\n```python\nprint(image_clue_0.size)\n```\n</code>"
-    for number in (0, 1):
-        trajectory = ask(path, "Which size?", model=ScriptedModel([code, ANSWER]), out=tmp_path / "run")
-        assert trajectory.turns[0].execution is not None
-        assert trajectory.turns[0].execution.stdout == "(8, 4)\n"
-        assert trajectory.rollout == number
-    stored = list(read_lines(tmp_path / "run/trajectories.jsonl", Trajectory))
-    assert [item.id for item in stored] == [f"{trajectory.task.id}#0", f"{trajectory.task.id}#1"]
-    assert trajectory.provenance.limits == EpisodeLimits(turns=30, idle_turns=4)
 
 
 async def test_a_stopped_is_heard_too(tmp_path: Path) -> None:

@@ -123,6 +123,10 @@ async def test_other_output_than_before_is_said(tmp_path: Path) -> None:
     assert made.turns[:2] == left.trajectory.turns
 
 
+def opened(folder: RunFolder, plan: Plan) -> tuple[Plan, EpisodeJournal]:
+    return open_journal(folder, plan, begun(plan, "m"))
+
+
 def test_a_journal_is_read_to_its_last_whole_line_and_written_until_the_disk_refuses(tmp_path: Path) -> None:
     head = begun(Plan(TASK, DIALECT), "m")
     folder = RunFolder(tmp_path)
@@ -138,9 +142,9 @@ def test_a_journal_is_read_to_its_last_whole_line_and_written_until_the_disk_ref
     assert left.trajectory.turns == (first,)
     journal.note([first])
     assert len(file.read_bytes().splitlines()) == 3
-    _, other = open_journal(folder, Plan(Task(id="u", question="?"), DIALECT), "m")
+    _, other = opened(folder, Plan(Task(id="u", question="?"), DIALECT))
     assert (other.earlier, other.says) == ((), ())
-    again, other = open_journal(folder, Plan(TASK, DIALECT, rollout=1), "m")
+    again, other = opened(folder, Plan(TASK, DIALECT, rollout=1))
     assert (again.rollout, other.earlier, other.says) == (0, (first,), ())
     kept = file.rename(tmp_path / "aside")
     file.mkdir()
@@ -160,7 +164,7 @@ def test_a_journal_is_read_to_its_last_whole_line_and_written_until_the_disk_ref
 async def test_what_another_plan_has_otherwise_is_named(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
     first = Plan(TASK, DIALECT)
     EpisodeJournal(RunFolder(tmp_path).journal_of(first.id), begun(first, "m")).note(())
-    _, journal = open_journal(RunFolder(tmp_path), replace(first, rollout=1, **changes), "m")
+    _, journal = opened(RunFolder(tmp_path), replace(first, rollout=1, **changes))
     assert f"begun with another {what};" in journal.says[0]
 
 

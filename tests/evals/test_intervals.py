@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.evals import intervals
-from saccade.evals import intervals as paired_tests
-from saccade.evals.compare import compare
 from saccade.evals.intervals import (
     BOOTSTRAP,
     NEWCOMBE,
@@ -23,10 +20,7 @@ from saccade.evals.intervals import (
     permutation,
     wilson,
 )
-from saccade.evals.protocols import findings as rates_module
 from saccade.evals.protocols.findings import Rates, SampleRow
-
-from .rows import row
 
 
 @pytest.mark.parametrize(
@@ -122,14 +116,6 @@ def test_without_a_seed_it_is_zero() -> None:
     assert permutation(gaps) == permutation(gaps, seed=0) != permutation(gaps, seed=1)
 
 
-def test_comparisons_without_a_seed_have_that_of_zero() -> None:
-    ours, theirs = [row(f"t{n}", n / 97) for n in range(97)], [row(f"t{n}", 0.5) for n in range(97)]
-    assert compare(ours, theirs) == compare(ours, theirs, seed=0) != compare(ours, theirs, seed=1)
-    samples = [SampleRow(id=f"{n}", task=f"{n}", rollout=0, source="", correct=1.0) for n in range(97)]
-    calls = [n / 97 for n in range(97)]
-    assert Rates(samples).mean(calls) == Rates(samples, seed=0).mean(calls) != Rates(samples, seed=1).mean(calls)
-
-
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=30))
 def test_an_interval_holds_its_mean_and_has_a_width(values: list[float]) -> None:
     low, high = of_mean(values).interval
@@ -173,21 +159,6 @@ def test_the_permutation_test_of_many_is_near_the_exact_one_and_seeded() -> None
 def test_a_sum_that_no_draw_reaches_has_the_least_p() -> None:
     # Only two of 2**40 assignments of signs reach the sum: (0 + 1) / (20,000 + 1).
     assert permutation([number + 1.0 for number in range(40)]) == 1 / 20_001
-
-
-def test_draws_are_the_same_however_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = [number * number / 400 for number in range(20)]
-    signs = [value - 0.3 for value in values]
-
-    samples = [SampleRow(id=f"{n}", task=f"{n}", rollout=0, source="", correct=1.0) for n in range(20)]
-
-    def drawn() -> tuple[object, ...]:
-        return bootstrap(values), permutation(signs), Rates(samples).mean(values)
-
-    at_once = drawn()
-    for module in (intervals, paired_tests, rates_module):
-        monkeypatch.setattr(module, "_AT_ONCE", 20 * 300)  # the last block is smaller
-    assert drawn() == at_once
 
 
 def test_a_share_of_all_has_a_width_and_an_amount_of_all_has_none() -> None:

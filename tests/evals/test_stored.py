@@ -17,7 +17,6 @@ from saccade.evals.merge import merge
 from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import WRITERS, export, read_rows, table
 from saccade.evals.run import continuing, evaluate
-from saccade.evals.verdicts import _needs_no_card
 from saccade.grading.registry import grade_of
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.content import Code
@@ -296,25 +295,3 @@ def test_a_row_has_the_widest_context_and_all_sampled_tokens(tmp_path: Path) -> 
     write_lines(tmp_path / "trajectories.jsonl", [Trajectory(id="t#0", task=Task(id="t", question="?"), turns=turns)])
     (found,) = read_rows(tmp_path)
     assert (found.context_tokens, found.sampled_tokens) == (30, 13)
-
-
-def test_which_sources_need_no_card(tmp_path: Path) -> None:
-    (tmp_path / "tasks.jsonl").touch()
-    (tmp_path / "card.toml").touch()
-    there = ["tasks.jsonl", "", "tasks.jsonl:dev", ":dev"]
-    known = {name: _needs_no_card(f"{tmp_path}/{name}") for name in [*there, "card.toml", "gone.jsonl", "gone/a:dev"]}
-    assert known == {
-        "tasks.jsonl": True,
-        "": True,
-        "tasks.jsonl:dev": False,
-        ":dev": True,
-        "card.toml": False,
-        "gone.jsonl": False,
-        "gone/a:dev": False,
-    }
-    assert [_needs_no_card(name) for name in ("circled-letter", "world:circled-letter", "vstar", "nobody")] == [
-        True,
-        True,
-        False,
-        False,
-    ]

@@ -15,11 +15,8 @@ import pytest
 from pydantic import ValidationError
 
 from saccade.errors import MediaError, TooLargeError
-from saccade.media import modes
-from saccade.media.decode import DecodeLimits, MediaSettings, OwnMediaSettings, is_url
+from saccade.media.decode import MediaSettings, is_url
 from saccade.media.download import _is_public, _WebOnly, download, name_in
-from saccade.media.store import EncodeOptions
-from saccade.media.video import VideoLimits
 
 DATA = bytes(range(100))
 
@@ -196,22 +193,7 @@ def test_where_a_redirect_may_lead(start: str, end: str, why: str | None) -> Non
     assert answer.closed
 
 
-def test_limits() -> None:
-    assert DecodeLimits() == DecodeLimits(2 * 1024**3, 500_000_000, 500_000, 400_000_000)
-    assert VideoLimits() == VideoLimits(4 * 1024**3, 36_000_000, 1_000_000, 21_600.0, 400_000_000)
-    own = OwnMediaSettings()
-    assert (own.url_bytes, own.url_seconds, own.shown_pixels) == (256 * 1024**2, 60.0, 36_000_000)
-    assert (EncodeOptions().quality, EncodeOptions().compression) == (90, 6)
-
-
 def test_no_picture_is_shown_smaller_than_a_patch() -> None:
     assert MediaSettings(shown_pixels=784).shown_pixels == 784
     with pytest.raises(ValidationError, match="shown_pixels"):
         MediaSettings(shown_pixels=783)
-
-
-def test_published_budgets() -> None:
-    """Factor, least and most pixels as the families' own processors have them."""
-    assert modes.policy("qwen2.5-vl") == modes.PixelBudget(28, 3136, 12_845_056)
-    assert modes.policy("qwen3-vl") == modes.PixelBudget(32, 65_536, 16_777_216)
-    assert modes.MAX_ASPECT_RATIO == 200

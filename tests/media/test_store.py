@@ -20,7 +20,7 @@ from PIL import Image
 
 from saccade.errors import DecodeError, MediaError, MissingMediaError, TooLargeError
 from saccade.media.decode import DecodeLimits, decode, decode_plain, mime_type
-from saccade.media.store import EncodeOptions, MediaStore, _copy, data_url, encode
+from saccade.media.store import EncodeOptions, MediaStore, data_url, encode
 from saccade.media.video import VideoLimits
 from saccade.record.content import ImagePart
 from saccade.sandbox.base import LazyImage
@@ -81,11 +81,6 @@ def test_data_url_has_the_true_type(format: str) -> None:
     assert mime_type(data) == f"image/{format.lower()}"
 
 
-def test_data_url_of_no_picture() -> None:
-    with pytest.raises(DecodeError):
-        data_url(b"plain text")
-
-
 def test_what_a_format_cannot_hold() -> None:
     with pytest.raises(TooLargeError, match="use PNG"):
         encode(Image.new("L", (16_400, 1)), EncodeOptions("WEBP"))
@@ -122,15 +117,6 @@ def test_a_picture_comes_back_exactly(store: MediaStore, mode: str) -> None:
     assert (again.mode, again.size, again.tobytes()) == (image.mode, image.size, image.tobytes())
     assert part in store
     assert part.sha256 in store
-
-
-@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
-def test_a_picture_that_another_version_stored_comes_back_too(store: MediaStore, mode: str) -> None:
-    out = BytesIO()
-    noise(mode).save(out, "PNG", compress_level=1)
-    name = store.put_blob(out.getvalue())
-    image = store.open(ImagePart(sha256=name, width=40, height=30, mode=mode)).decode()  # type: ignore[arg-type]
-    assert (image.mode, image.tobytes()) == (mode, noise(mode).tobytes())
 
 
 def test_other_modes_are_made_plain_store(store: MediaStore) -> None:
@@ -185,12 +171,6 @@ def test_missing_and_malformed_names(store: MediaStore) -> None:
         store.source("a" * 64)
 
 
-def test_a_record_that_describes_another_picture(store: MediaStore) -> None:
-    part = store.put_image(noise())
-    with pytest.raises(MediaError, match="put the picture again"):
-        store.open(part.model_copy(update={"width": 41})).decode()
-
-
 def test_damage_is_noticed_when_asked_and_mended_by_putting_again(store: MediaStore) -> None:
     data = b"0123456789"
     name = store.put_blob(data)
@@ -200,13 +180,6 @@ def test_damage_is_noticed_when_asked_and_mended_by_putting_again(store: MediaSt
         verifying.get_bytes(name)
     verifying.put_blob(data)
     assert verifying.get_bytes(name) == data
-
-
-def test_a_file_emptied_by_a_power_cut_is_written_again(store: MediaStore) -> None:
-    name = store.put_blob(b"0123456789")
-    store.path(name).write_bytes(b"")
-    store.put_blob(b"0123456789")
-    assert store.get_bytes(name) == b"0123456789"
 
 
 def test_a_store_that_is_not_there_yet_is_empty(store: MediaStore) -> None:
@@ -237,7 +210,7 @@ def test_threads_that_write_the_same_pictures(store: MediaStore) -> None:
 
 WRITER = """
 import sys
-from saccade.media.store import MediaStore, _copy
+from saccade.media.store import MediaStore
 from saccade.media.video import VideoLimits
 store = MediaStore(sys.argv[1])
 print("ready", flush=True)
@@ -292,17 +265,6 @@ def test_kill_between_write_and_rename(store: MediaStore) -> None:
     assert store.get_bytes(name) == blob
 
 
-def test_sweep_goes_by_age(store: MediaStore) -> None:
-    name = store.put_blob(b"object")
-    stray = store.root / "partial" / "stray"
-    stray.write_bytes(b"half")
-    assert store.sweep() == 0
-    os.utime(stray, (time.time() - 7200,) * 2)
-    assert store.sweep() == 1
-    assert store.sweep(older_than_seconds=0) == 0
-    assert name in store
-
-
 def test_failed_write_leaves_nothing(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -333,17 +295,6 @@ def test_a_file_of_a_video_is_copied_whole_or_not_at_all(store: MediaStore, tmp_
     assert files(store) == [store.path(part.sha256)]
 
 
-def test_a_large_file_is_copied_in_pieces(store: MediaStore, tmp_path: Path) -> None:
-    big = tmp_path / "big.mp4"
-    big.write_bytes(os.urandom(3 * 2**20 + 5))
-    target = tmp_path / "copy"
-    assert _copy(big, target, 2**22, "a.setting") == hashlib.sha256(big.read_bytes()).hexdigest()
-    assert target.read_bytes() == big.read_bytes()
-    with pytest.raises(OSError, match="No such file") as refused:
-        _copy(big, tmp_path / "nowhere" / "copy", 2**22, "a.setting")
-    assert refused.value.filename == str(tmp_path / "nowhere" / "copy")  # the store's fault is not the picture's
-
-
 @pytest.mark.parametrize("change", [{"width": 41}, {"height": 31}, {"mode": "L"}])
 def test_a_record_must_say_size_and_mode(store: MediaStore, change: dict[str, object]) -> None:
     part = store.put_image(noise())
@@ -363,17 +314,6 @@ def test_two_digits_name_the_folder_and_what_is_there_is_not_written_again(store
     verifying = MediaStore(store.root, verify=True)
     assert verifying.put_blob(b"0123456789") == name
     assert store.get_bytes(name) == b"0123456789"
-
-
-def test_a_young_partial_file_is_not_swept_and_one_of_the_bound_is(store: MediaStore) -> None:
-    store.put_blob(b"object")
-    for name, age in (("old", 3700), ("young", 3500)):
-        stray = store.root / "partial" / name
-        stray.write_bytes(b"half")
-        os.utime(stray, (time.time() - age,) * 2)
-    assert store.sweep() == 1
-    assert [path.name for path in (store.root / "partial").iterdir()] == ["young"]
-    assert store.sweep(3400.0) == 1
 
 
 def test_everything_is_on_the_disk_before_it_has_its_name(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,17 +352,6 @@ def test_a_video_is_on_the_disk_before_it_has_its_name(
     monkeypatch.setattr("saccade.media.store.os.fsync", note)
     store.put_video(clip)
     assert synced == [full, "folder"]
-
-
-def test_the_usual_age_of_what_is_swept_is_an_hour(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.put_blob(b"object")
-    stray = store.root / "partial" / "stray"
-    stray.write_bytes(b"half")
-    os.utime(stray, (1_000_000, 1_000_000))
-    monkeypatch.setattr("saccade.media.store.time.time", lambda: 1_003_599.0)
-    assert store.sweep() == 0
-    monkeypatch.setattr("saccade.media.store.time.time", lambda: 1_003_600.0)
-    assert store.sweep() == 1
 
 
 def test_a_file_is_stored_as_its_bytes_are(store: MediaStore, tmp_path: Path) -> None:

@@ -208,15 +208,6 @@ async def test_native_calls(server: WireServer, make: Maker) -> None:
     assert server.bodies[0]["tools"][0]["function"]["name"] == "crop"
 
 
-@pytest.mark.parametrize("arguments", ['{"x": ', "[1]", '{"x": NaN}'])
-async def test_a_call_that_is_no_json_object_is_the_models_slip(
-    server: WireServer, make: Maker, arguments: str
-) -> None:
-    server.will(chat(None, finish="tool_calls", tool_calls=[call(arguments)]))
-    answer = await make().complete(ask(), Media())
-    assert (answer.text, answer.tool_calls, answer.finish) == (f"crop({arguments})", (), FinishReason.STOP)
-
-
 async def test_a_message_of_a_tool_goes_as_the_users(server: WireServer, make: Maker) -> None:
     server.will(chat())
     request = ask()

@@ -103,13 +103,6 @@ def lines(path: Path) -> list[Trajectory]:
     return list(read_lines(path, Trajectory))
 
 
-def test_appending_line_by_line(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    for _ in range(3):
-        append_line(path, TRAJECTORY)
-    assert lines(path) == [TRAJECTORY] * 3
-
-
 def test_every_cut_of_the_last_line_is_noticed_and_mended(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     line = (dumps(TRAJECTORY) + "\n").encode()

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from saccade.core.settings import Settings
 from saccade.rewards import codedance, codev, peers, vista
 from saccade.rewards.judges.box import BoxRule
-from saccade.rewards.judges.client import AskRules
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.vista import RepetitionRule
 
@@ -24,13 +22,6 @@ CODEDANCE = {
     "penalty": -0.5,
     "discount": 0.2,
 }
-SHARES = (
-    (BoxRule, "contained"),
-    (BoxRule, "touched"),
-    (BoxRule, "largest"),
-    (vista.VistaReward, "right_from"),
-    (peers.PyVisionRlReward, "right_from"),
-)
 MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
 
 
@@ -77,21 +68,3 @@ MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
 )
 def test_published_numbers(settings: Settings, numbers: dict[str, Any]) -> None:
     assert {name: settings.model_dump()[name] for name in numbers} == numbers
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "last", "first_wrong"),
-    [
-        *((*share, 1, 1.1) for share in SHARES),
-        *((*share, 0.01, 0) for share in SHARES),
-        (JudgeRules, "levels", (3, 2, 1), (3, 2)),
-        (JudgeRules, "levels", (3, 2, 1), (4, 3, 2, 1)),
-        (AskRules, "attempts", 1, 0),
-        (codedance.CodeDanceReward, "gamma", 0.1, 0),
-        (codedance.CodeDanceReward, "discount", 0, -0.1),
-    ],
-)
-def test_where_a_setting_ends(kind: type[Settings], name: str, last: object, first_wrong: object) -> None:
-    assert getattr(kind.model_validate({name: last}), name) == last
-    with pytest.raises(ValidationError, match=name):
-        kind.model_validate({name: first_wrong})

@@ -48,12 +48,6 @@ def test_numbers_of_videos_by_each_rule(mra: float, paper: float, repo: float, b
     assert totals == pytest.approx([paper, repo, binary])
 
 
-def test_pyvision_rl_pays_for_part_of_an_answer() -> None:
-    half = rollout(ran(), boxed(), correct=0.7)
-    assert scored(PYVISION["paper"], half)[0].total == pytest.approx(0.7)
-    assert scored(PYVISION["repo"], half)[0].total == pytest.approx(0.8)
-
-
 @pytest.mark.parametrize(
     ("mu", "weight"), [(0, 0.782), (0.25, 0.681), (0.5, 0.3), (0.625, 0.069), (0.75, -0.081), (1, -0.182)]
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ from saccade.record.content import Answer, ToolCall
 from saccade.record.execution import Status
 from saccade.tools import mcp
 from saccade.tools.context import Numbering, ProblemKind, ToolContext, ToolResult
-from saccade.tools.mcp import McpConnection, McpTool, close_connections, connection_to, filled, taken, wants_text
+from saccade.tools.mcp import McpConnection, McpTool, close_connections, filled, taken, wants_text
 from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox, check_recorded_tools
 
@@ -220,29 +219,6 @@ def test_a_picture_that_cannot_be_decoded_loses_the_call() -> None:
     assert (result.status, client.calls) == (Status.LOST, [])
     assert result.problem is not None
     assert result.problem.detail == "an image of the task cannot be decoded: its file is gone"
-
-
-def test_a_process_has_one_connection_to_each_server_and_ends_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    atexit: list[tuple[object, ...]] = []
-    monkeypatch.setattr("atexit.register", lambda function, *given: atexit.append(given))
-    held: dict[tuple[int, str], McpConnection] = {}
-    monkeypatch.setattr(mcp, "_connections", held)
-    closed: list[str] = []
-
-    async def close(self: McpConnection) -> None:
-        closed.append(self.where)
-
-    monkeypatch.setattr(McpConnection, "close", close)
-    one, two = connection_to("look --at it"), connection_to("https://a.example")
-    assert connection_to("look --at it") is one
-    assert (one.where, one.is_local, two.is_local) == ("look --at it", True, False)
-    keys = [(os.getpid(), "look --at it"), (os.getpid(), "https://a.example")]
-    assert list(held) == keys
-    assert atexit == [(key,) for key in keys]
-    held[-1, "of the parent"] = two
-    close_connections()
-    assert list(held) == [(-1, "of the parent")]
-    assert closed == [where for _, where in keys]
 
 
 RED = Image.new("RGB", (3, 2), "red")

@@ -23,8 +23,8 @@ from saccade.tools.definition import Cost
 from saccade.tools.registry import ToolSource
 from saccade.tools.workers import pool as pooling
 from saccade.tools.workers import pool as shared
+from saccade.tools.workers.child import WorkerJob
 from saccade.tools.workers.pool import PooledTool, WorkerDiedError, WorkerPool, WorkerTimeoutError
-from saccade.tools.workers.wire import WorkerJob
 
 EMPTY = ToolContext({})
 TOOL = PooledTool("tricky", ToolSource(HERE), seconds=0.5)

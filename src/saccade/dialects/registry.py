@@ -35,7 +35,7 @@ DIALECTS: Final = PresetRegistry[Dialect](
         "vista@1": "saccade.dialects.vista:PRESETS",
         "native@1": "saccade.dialects.native:PRESETS",
         "direct@1": "saccade.dialects.direct:PRESETS",
-        "hosted@1": "saccade.dialects.hosted:PRESETS",
+        "hosted@1": "saccade.dialects.direct:HOSTED_PRESETS",
     },
     _lacks,
 )

@@ -115,7 +115,7 @@ class PromptSettings(Settings):
         if self.prompt_names and not self.prompt_file:
             raise SettingsError("prompt_names are names in a prompt file, and none is given. Name it in prompt_file.")
         if self.prompt_file:
-            from saccade.dialects.prompt_texts import read_prompt_file
+            from saccade.dialects.prompt_file import read_prompt_file
 
             dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file), self.prompt_names))
         offering, tools = equipped(dialect, self.tools, self.tool_calls)

@@ -1,6 +1,6 @@
 """Grades a stored run anew, without the model: with another grader, after a grader was corrected, or by a judge.
 
-Only scores change, and the earlier ones are kept (`saccade.evals.verdicts`). The trajectories are replaced all at once,
+Only scores change, and the earlier ones are kept (`saccade.evals.judged`). The trajectories are replaced all at once,
 so a crash leaves the old ones.
 """
 
@@ -16,14 +16,13 @@ from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import load_settings, merged, save_settings
 from saccade.episode.run_folder import SETTINGS, TRAJECTORIES
 from saccade.errors import SettingsError
-from saccade.evals.judged import WORKERS, judge_run
+from saccade.evals.judged import WORKERS, Verdicts, grade_again, judge_run, keep_verdicts, verdicts_of
 from saccade.evals.merge import run_settings
 from saccade.evals.progress import EvalProgress, ProgressCallback
 from saccade.evals.rows import read_rows
 from saccade.evals.run import sum_up
 from saccade.evals.settings import AnswerJudgeRules, EvalSettings
 from saccade.evals.summary import Summary
-from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdicts_of
 from saccade.grading.registry import check_recorded, load_grader
 from saccade.models.registry import load_model
 from saccade.record.trajectory import Score

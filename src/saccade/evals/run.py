@@ -35,7 +35,7 @@ from saccade.episode.workbench import missing_words
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, of_shard, open_card
 from saccade.evals.grades import SampleFailure, add_failure, graded, mend_failures, open_failures
-from saccade.evals.judged import judge_run
+from saccade.evals.judged import VERDICTS, grade_again, judge_run, keep_verdicts, verdicts_of
 from saccade.evals.metrics import question_of
 from saccade.evals.paper_settings import as_published
 from saccade.evals.progress import BROKEN_TASK, OUTAGES, EvalProgress, ProgressCallback
@@ -43,7 +43,6 @@ from saccade.evals.requests import keeper
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary, summarise, write_summary
-from saccade.evals.verdicts import VERDICTS, grade_again, keep_verdicts, verdicts_of
 from saccade.grading.registry import GRADERS, load_grader
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
@@ -58,8 +57,7 @@ from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.client import JudgeClient
 from saccade.sandbox.base import Sandbox
 from saccade.tasks.frames import FrameSettings
-from saccade.tasks.sources.broken import BROKEN
-from saccade.tasks.sources.kept import found_again
+from saccade.tasks.sources.broken import BROKEN, found_again
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of, with_knobs
 from saccade.tasks.sources.settings import SourceSettings, check_weights
 from saccade.tasks.sources.shares import Turns, most_in_shares

@@ -31,8 +31,7 @@ from saccade.core.plugins import install
 from saccade.core.png import MOST_PIXELS, quick_image
 from saccade.core.settings import Settings
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
-from saccade.media.colours import in_srgb
-from saccade.media.modes import WHITE, adopted, to_plain, to_rgb, upright
+from saccade.media.modes import WHITE, adopted, in_srgb, to_plain, to_rgb, upright
 
 MIB: Final = 1024 * 1024
 
@@ -440,11 +439,7 @@ def is_url(text: str) -> bool:
 
 
 _LEAST_SHOWN: Final = 28 * 28
-
-
 _LIMITS: Final = DecodeLimits()
-
-
 _VIDEO_LIMITS: Final = VideoLimits()
 
 
@@ -486,11 +481,7 @@ class OwnMediaSettings(MediaSettings):
 
 
 _HEAD: Final = 4096
-
-
 _HEIC: Final = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs")
-
-
 _HEIF: Final = (*_HEIC, b"mif1", b"mif2", b"msf1")
 
 

@@ -32,7 +32,6 @@ from PIL import Image
 from saccade.core.disk import writing
 from saccade.core.png import quick_png
 from saccade.errors import MediaError, MissingMediaError, TooLargeError
-from saccade.media.colours import in_srgb
 from saccade.media.decode import (
     DEFAULT_LIMITS,
     VIDEO_LIMITS,
@@ -47,7 +46,7 @@ from saccade.media.decode import (
     kind,
     mime_type,
 )
-from saccade.media.modes import PLAIN_MODES, WHITE, to_plain, to_rgb
+from saccade.media.modes import PLAIN_MODES, WHITE, in_srgb, to_plain, to_rgb
 from saccade.record.content import ImageMode, ImagePart, VideoPart
 
 # Pictures -> bytes of a stated format, and data URLs with the true type.

@@ -16,9 +16,8 @@ from transformers import AutoConfig, AutoImageProcessor, AutoTokenizer, Generati
 from transformers.utils import cached_file
 
 from saccade.errors import ModelError, ModelRefusedError
-from saccade.models.families.base import ModelFamily
+from saccade.models.families.base import ModelFamily, VideoRules
 from saccade.models.families.known import family_of
-from saccade.models.families.video import VideoRules
 from saccade.models.local_text import check_folder, require_exact_text
 
 

@@ -21,9 +21,8 @@ from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTo
 from transformers.utils import logging
 
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
-from saccade.models.families.base import ModelFamily
+from saccade.models.families.base import ModelFamily, VideoRules
 from saccade.models.families.known import family_of
-from saccade.models.families.video import VideoRules
 from saccade.models.local_text import LocalSettings, check_folder, require_exact_text
 from saccade.models.local_tokens import chat_template, forbidden_tokens, load_video_rules, loading_advice, turn_ends
 

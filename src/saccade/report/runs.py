@@ -21,8 +21,7 @@ from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.grades import SampleFailure, open_failures
 from saccade.evals.merge import run_settings
 from saccade.evals.protocols.base import FOLDER, PROTOCOLS, protocol_names, read_findings, recorded_protocol
-from saccade.evals.protocols.findings import Findings
-from saccade.evals.protocols.plain import Data, plain_data
+from saccade.evals.protocols.findings import Data, Findings, plain_data
 from saccade.evals.protocols.study import CountCallback, Study, study
 from saccade.evals.rows import EvalRow, row_of, row_order
 from saccade.evals.settings import EvalSettings

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from saccade.errors import TrainingError
-from saccade.models.families.video import PicturePlaceholder, Piece
+from saccade.models.families.base import PicturePlaceholder, Piece
 from saccade.record.base import clean_text
 from saccade.record.content import Message, Role, TextPart
 from saccade.record.trajectory import FinishReason, Trajectory, Turn

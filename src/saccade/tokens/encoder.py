@@ -15,9 +15,16 @@ from typing import Any, Protocol, Self
 import jinja2
 
 from saccade.errors import TrainingError
-from saccade.models.families.base import ModelFamily
+from saccade.models.families.base import (
+    ModelFamily,
+    PicturePlaceholder,
+    Piece,
+    SpecialToken,
+    VideoRules,
+    joined,
+    written,
+)
 from saccade.models.families.known import FAMILIES
-from saccade.models.families.video import PicturePlaceholder, Piece, SpecialToken, VideoRules, joined, written
 from saccade.models.pictures import NO_RULES, PictureRules, fitting_size
 from saccade.record.content import ImagePart, Role, VideoPart
 from saccade.tokens.segments import PromptPicture

@@ -18,8 +18,7 @@ from PIL import Image
 from saccade.errors import TrainingError
 from saccade.media.video import AtIndices, sample_frames
 from saccade.models.base import MediaReader
-from saccade.models.families.base import ModelFamily
-from saccade.models.families.video import VideoClip
+from saccade.models.families.base import ModelFamily, VideoClip
 from saccade.models.pictures import NO_RULES, PictureRules, decoded_picture
 from saccade.record.content import ImagePart, VideoPart
 from saccade.tokens.segments import PromptPicture

@@ -19,8 +19,7 @@ import jinja2
 
 from saccade.errors import ModelRefusedError, TrainingError
 from saccade.models.base import Request
-from saccade.models.families.base import ModelFamily
-from saccade.models.families.video import SpecialToken, written
+from saccade.models.families.base import ModelFamily, SpecialToken, written
 from saccade.models.local_weights import Checkpoint
 from saccade.models.pictures import PictureRules, fitting_size
 from saccade.record.content import ImagePart, Message, TextPart, VideoPart

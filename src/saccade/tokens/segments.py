@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.errors import ModelRefusedError, TrainingError
-from saccade.models.families.video import VideoClip
+from saccade.models.families.base import VideoClip
 from saccade.record.content import ImagePart, VideoPart
 
 

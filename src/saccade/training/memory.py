@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from saccade.errors import SettingsError
-from saccade.models.families.base import ModelFamily
-from saccade.models.families.video import VideoClip
+from saccade.models.families.base import ModelFamily, VideoClip
 from saccade.models.local_tokens import RULE_FILES, load_video_rules
 from saccade.record.content import VideoPart
 from saccade.tokens.caches import GIB

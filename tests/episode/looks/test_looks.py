@@ -26,69 +26,20 @@ def said(code: str) -> Value:
     return Evaluator(names, {}).value(ast.parse(code, mode="eval").body)
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "n + 3",
-        "n - 3",
-        "n * x",
-        "n / 2",
-        "n // 2",
-        "-n // 2",
-        "n % 4",
-        "n ** 2",
-        "-n",
-        "-x",
-        "(1, n, x)",
-        "[1, n]",
-        "t + (4, 5)",
-        "t[0]",
-        "t[-1]",
-        "t[-3]",
-        "t[1:]",
-        "t[:-1]",
-        "t[1:2]",
-        "d['a']",
-        "d['b'][1]",
-        "{1: 2, 'k': n}",
-        "int(x)",
-        "float(n)",
-        "round(2.567, 2)",
-        "round(x)",
-        "abs(-n)",
-        "min(3, n)",
-        "max(t)",
-        "min((4, n))",
-        "math.floor(x)",
-        "math.ceil(x)",
-        "min(999_999_999, n)",
-        "999_999_998 + 1",
-        "tuple([1, 2])",
-        "len(t)",
-        "tuple(range(3))",
-        "tuple(range(2, 9, 3))",
-        "tuple(range(9, 2, -3))",
-        "len(range(64))",
-        "tuple(enumerate(t))",
-        "tuple(zip(t, (4, 5)))",
-        "tuple(d.items())",
-        "tuple(d.values())",
-        "[i * 2 for i in t]",
-        "[i + j for i, j in zip(t, t)]",
-        "image.size",
-        "image.width + image.height",
-        "a.shape[:2]",
-        "a.shape[0]",
-        "a.shape[1] // 2",
-        "image.crop((10, 20, 110, 90)).size",
-        "image.resize((20, 30)).width",
-        "image.convert('L').copy().size",
-        "a[10:, :50].shape[:2]",
-        "a[10:, :50, ::-1].shape[:2]",
-        "a[:20].shape[:2]",
-        "a[-30:-10, -5:].shape[:2]",
-    ],
+TOLD = (
+    "n + 3; n - 3; n * x; n / 2; n // 2; -n // 2; n % 4; n ** 2; -n; -x; (1, n, x); [1, n]; t + (4, 5); "
+    "t[0]; t[-1]; t[-3]; t[1:]; t[:-1]; t[1:2]; d['a']; d['b'][1]; {1: 2, 'k': n}; int(x); float(n); "
+    "round(2.567, 2); round(x); abs(-n); min(3, n); max(t); min((4, n)); math.floor(x); math.ceil(x); "
+    "min(999_999_999, n); 999_999_998 + 1; tuple([1, 2]); len(t); tuple(range(3)); tuple(range(2, 9, 3)); "
+    "tuple(range(9, 2, -3)); len(range(64)); tuple(enumerate(t)); tuple(zip(t, (4, 5))); tuple(d.items()); "
+    "tuple(d.values()); [i * 2 for i in t]; [i + j for i, j in zip(t, t)]; image.size; "
+    "image.width + image.height; a.shape[:2]; a.shape[0]; a.shape[1] // 2; "
+    "image.crop((10, 20, 110, 90)).size; image.resize((20, 30)).width; image.convert('L').copy().size; "
+    "a[10:, :50].shape[:2]; a[10:, :50, ::-1].shape[:2]; a[:20].shape[:2]; a[-30:-10, -5:].shape[:2]"
 )
+
+
+@pytest.mark.parametrize("code", TOLD.split("; "))
 def test_what_python_gives(code: str) -> None:
     value, real = said(code), eval(code, dict(REAL))
     assert value == (tuple(real) if isinstance(real, list) else real)
@@ -96,88 +47,22 @@ def test_what_python_gives(code: str) -> None:
         assert type(value) is type(real) or "**" in code
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "unheard",
-        "True",
-        "not n",
-        "n if n else x",
-        "n < 3",
-        "t[3]",
-        "t[-4]",
-        "t[x]",
-        "t['a']",
-        "t[::2]",
-        "t[x:]",
-        "d['c']",
-        "d[t]",
-        "n + s",
-        "s + s",
-        "t - t",
-        "n @ n",
-        "1 / 0",
-        "n % 0",
-        "1e300 * 1e300",
-        "n * 1e9",
-        "min(1e9, n)",
-        "-10**9 * 1",
-        "(-8) ** 0.5",
-        "-s",
-        "(*t, 4)",
-        "{**d}",
-        "{t: 1}",
-        "int(s)",
-        "int(t, 2, 3)",
-        "round(n, t)",
-        "min()",
-        "max(t, n)",
-        "len(n)",
-        "len(t, t)",
-        "tuple()",
-        "tuple(t, t)",
-        "enumerate(t, t)",
-        "zip()",
-        "zip(t, n)",
-        "range()",
-        "range(x)",
-        "range(1, 9, 0)",
-        "range(1, 2, 3, 4)",
-        "sum(t)",
-        "s.items()",
-        "d.keys()",
-        "n.items()",
-        "[i for i in t if i]",
-        "[i for i in t for j in t]",
-        "[i for i in range(65)]",
-        "image[0]",
-        "image[1:2, 1:2]",
-        "image.mode",
-        "image.shape",
-        "a.size",
-        "a.dtype",
-        "a.crop((1, 1, 9, 9))",
-        "a.resize((9, 9))",
-        "a[::2]",
-        "a[x:]",
-        "a[5]",
-        "a[5:5]",
-        "a[:, 3]",
-        "image.rotate(90)",
-        "image.resize((9, 9), 1, (0, 0, 5, 5))",
-        "image.resize((9, 9), box=(0, 0, 5, 5))",
-        "image.resize((0.4, 9))",
-        "image.resize((1_000_001, 9))",
-        "image.crop((1, 2, 3))",
-        "image.crop()",
-        "cv2.resize()",
-        "cv2.resize(n, (3, 4))",
-        "cv2.resize(a, None, fx=2)",
-        "Image.open('unheard.png')",
-        "Image.fromarray(n)",
-        "f()(n)",
-    ],
+UNTOLD = (
+    "unheard; True; not n; n if n else x; n < 3; t[3]; t[-4]; t[x]; t['a']; t[::2]; t[x:]; d['c']; d[t]; "
+    "n + s; s + s; t - t; n @ n; 1 / 0; n % 0; 1e300 * 1e300; n * 1e9; min(1e9, n); -10**9 * 1; (-8) ** 0.5; "
+    "-s; (*t, 4); {**d}; {t: 1}; int(s); int(t, 2, 3); round(n, t); min(); max(t, n); len(n); len(t, t); "
+    "tuple(); tuple(t, t); enumerate(t, t); zip(); zip(t, n); range(); range(x); range(1, 9, 0); "
+    "range(1, 2, 3, 4); sum(t); s.items(); d.keys(); n.items(); [i for i in t if i]; "
+    "[i for i in t for j in t]; [i for i in range(65)]; image[0]; image[1:2, 1:2]; image.mode; image.shape; "
+    "a.size; a.dtype; a.crop((1, 1, 9, 9)); a.resize((9, 9)); a[::2]; a[x:]; a[5]; a[5:5]; a[:, 3]; "
+    "image.rotate(90); image.resize((9, 9), 1, (0, 0, 5, 5)); image.resize((9, 9), box=(0, 0, 5, 5)); "
+    "image.resize((0.4, 9)); image.resize((1_000_001, 9)); image.crop((1, 2, 3)); image.crop(); "
+    "cv2.resize(); cv2.resize(n, (3, 4)); cv2.resize(a, None, fx=2); Image.open('unheard.png'); "
+    "Image.fromarray(n); f()(n)"
 )
+
+
+@pytest.mark.parametrize("code", UNTOLD.split("; "))
 def test_what_cannot_be_told_is_not_said(code: str) -> None:
     assert said(code) is UNKNOWN
 
@@ -467,93 +352,6 @@ def test_of_the_views() -> None:
     assert half.resized(10**6 + 1, 1) is None
 
 
-@pytest.mark.parametrize(
-    ("code", "box"),
-    [
-        ("x = [10, 20, 30, 40]\nimage.crop((x[0], x[-3], x[2], x[3]))", (10, 20, 30, 40)),
-        ("x = (0, 10, 20, 30, 40, 0)\nimage.crop(x[1:5])", (10, 20, 30, 40)),
-        ("x = (10, 20, 30, 40, 0)\nimage.crop(x[:-1])", (10, 20, 30, 40)),
-        ("x = {'a': 10, 2: 20, 'b': (30, 40)}\nimage.crop((x['a'], x[2]) + x['b'])", (10, 20, 30, 40)),
-        ("a, (b, c) = 10, (20, 30)\nimage.crop((a, b, c, 50 - a))", (10, 20, 30, 40)),
-        ("image.crop((abs(-10), max(3, 20), min([30, 99]), math.ceil(39.2)))", (10, 20, 30, 40)),
-        ("image.crop((math.floor(10.9), 20, 121 % 91, 80 // 2))", (10, 20, 30, 40)),
-        ("image.crop((len([0] + [1]) * 5, 20, int(30.7), 40 / 1))", (10, 20, 30, 40)),
-        ("image.crop(tuple([10, 20, 30, 40]))", (10, 20, 30, 40)),
-        ("x: int = 10\nimage.crop((x, 2 * x, 3 * x, -x * -4))", (10, 20, 30, 40)),
-        ("w, h = image.resize((40, 30)).size\nimage.crop((10, 20, h, w))", (10, 20, 30, 40)),
-        ("a = np.array(image)\nh, w, c = a.shape\na[20:h // 3 - 60, 10:w // 4 - 70]", (10, 20, 30, 40)),
-        ("Image.fromarray(np.asarray(image)).crop((10, 20, 30, 40))", (10, 20, 30, 40)),
-        ("a = cv2.cvtColor(cv2.imread(path), cv2.COLOR_BGR2RGB)\na[20:40, 10:30]", (10, 20, 30, 40)),
-        ("a = cv2.resize(cv2.imread(path), (200, 150))\na[10:20, 5:15]", (10, 20, 30, 40)),
-        ("a = cv2.resize(cv2.imread(path), None, fx=0.5, fy=2)\na[40:80, 5:15]", (10, 20, 30, 40)),
-        ("a = cv2.resize(cv2.imread(path), dsize=(400, 600))\na[40:80, 10:30]", (10, 20, 30, 40)),
-        ("image.copy().convert('L').crop((10, 20, 30, 40))", (10, 20, 30, 40)),
-        ("small = image.resize(size=[200, 150])\nsmall.crop((5, 10, 15, 20))", (10, 20, 30, 40)),
-        ("for box in zip([10], [20], [30], [40]):\n    image.crop(box)", (10, 20, 30, 40)),
-        ("for i, x in enumerate([10]):\n    image.crop((x + i, 20, 30, 40))", (10, 20, 30, 40)),
-        ("for x in {'a': (10, 20, 30, 40)}.values():\n    image.crop(x)", (10, 20, 30, 40)),
-        ("for x in range(10, 50, 40):\n    image.crop((x, 20, 30, 40))", (10, 20, 30, 40)),
-        ("x = 1\n[x for x in (2, 3)]\nimage.crop((x * 10, 20, 30, 40))", (10, 20, 30, 40)),
-        ("image.crop((10, 20, 30, 40))\nimage.crop((10, 20, 30, 40))", (10, 20, 30, 40)),
-    ],
-)
-def test_more_ways_to_one_place(code: str, box: tuple[float, ...]) -> None:
-    assert boxes_reader(code) == [box]
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "image.crop((10, 20, 30))",
-        "image.crop((True, 20, 30, 40))",
-        "image.crop(('10', 20, 30, 40))",
-        "x = (10, 20, 30, 40)\nimage.crop(x[0:4:2] + x[0:4:2])",
-        "x = (10, 20, 30, 40)\nimage.crop((x[4], 20, 30, 40))",
-        "x = (10, 20, 30, 40)\nimage.crop((x[-5], 20, 30, 40))",
-        "x = {'a': 10}\nimage.crop((x['b'], 20, 30, 40))",
-        "a, b = 10, 20, 30\nimage.crop((a, b, 30, 40))",
-        "a, *b = 10, 20\nimage.crop((a, *b, 30, 40))",
-        "image.crop((10 / 0, 20, 30, 40))",
-        "image.crop((int('x'), 20, 30, 40))",
-        "image.crop((10 @ 1, 20, 30, 40))",
-        "for x in range(0, 9, 0):\n    image.crop((x, 20, 30, 40))",
-        "for x in range(1, 9, 2, 3):\n    image.crop((x, 20, 30, 40))",
-        "for (x,) in zip([10], others):\n    image.crop((x, 20, 30, 40))",
-        "for x in range(1.5, 9):\n    image.crop((x, 20, 30, 40))",
-        "x = 10\nfor y in others:\n    x = y\nimage.crop((x, 20, 30, 40))",
-        "for (x,) in others([10]):\n    image.crop((x, 20, 30, 40))",
-        "for x in range(65):\n    image.crop((x, 20, 90, 90))",
-        "[image.crop((x, 20, 30, 40)) for x in (1, 2) if x > 1]",
-        "for x in (1,):\n    image.crop((x, 20, 30, 40))\nelse:\n    pass",
-        "image.crop((10, 20, 30, 40)) if image else 0",
-        "np.array(image).crop((10, 20, 30, 40))",
-        "image[20:40, 10:30]",
-        "image.resize((200, 150), 3, (0, 0, 9, 9)).crop((10, 20, 30, 40))",
-        "image.resize((200, 150), box=(0, 0, 9, 9)).crop((10, 20, 30, 40))",
-        "image.resize((0, 150)).crop((10, 20, 30, 40))",
-        "np.array(image).resize((200, 150))\nnp.array(image)['a':40]",
-        "np.array(image)[:, :]",
-        "np.array(image)[()]",
-        "cv2.resize(7, (5, 5))[1:2]",
-        "cv2.resize(cv2.imread(path), None, fx=2)[20:40, 10:30]",
-        "path.crop((10, 20, 30, 40))",
-        "x = 10\nwhile x:\n    x = 20\nimage.crop((x, 20, 30, 40))",
-        "x = 10\nx.y = 3\ndel x\nimage.crop((x, 20, 30, 40))",
-        "class image: pass\nimage.crop((10, 20, 30, 40))",
-        "from a import b as image\nimage.crop((10, 20, 30, 40))",
-    ],
-)
-def test_more_that_cannot_be_told(code: str) -> None:
-    assert boxes_reader(code) == []
-
-
-def test_a_loop_has_at_most_64_items_and_a_cell_50_000_characters() -> None:
-    assert len(boxes_reader("for x in range(64):\n    image.crop((x, 20, 90, 90))")) == 64
-    crop = "image.crop((10, 20, 30, 40))\n"
-    assert boxes_reader(crop + "#" * (50_000 - len(crop))) == [(10, 20, 30, 40)]
-    assert boxes_reader(crop + "#" * (50_001 - len(crop))) == []
-
-
 def test_what_a_broken_cell_may_have_done_is_unknown() -> None:
     for broken in ("x = = 1", "x = (1,)\n" + "x = x + x\n" * 500 + "[" * 6 + "1" + " for x in range(60)]" * 6):
         book = reader()
@@ -568,48 +366,7 @@ def test_what_a_broken_cell_may_have_done_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    "expression",
-    [
-        "a[0]",
-        "a[:, 0]",
-        "a[::2]",
-        "a['x':40]",
-        "image[0:4]",
-        "(1, 2)[::2]",
-        "(1, 2)['x':]",
-        "(1, 2)[2]",
-        "{'a': 1}['b']",
-        "{a: 1}",
-        "[*(1, 2)]",
-        "[x for x in f()]",
-        "1 + 'x'",
-        "-'x'",
-        "'x'.y",
-        "image.depth",
-        "a.size",
-        "a.dtype",
-        "image.show()",
-        "image.crop('x')",
-        "image.crop((9, 9, 9, 9))",
-        "image.resize('x')",
-        "image.resize((0, 1))",
-        "a.crop((0, 0, 9, 9))",
-        "image.rotate(90)",
-        "np.array(3)",
-        "Image.open('gone.jpg')",
-        "Image.open(7)",
-        "cv2.resize(7, (5, 5))",
-        "cv2.resize(a, 'x')",
-        "cv2.resize(a, (0, 1))",
-        "int('x')",
-        "range(0, 9, 0)",
-        "len(3)",
-        "f(1)",
-        "True",
-        "not 1",
-        "lambda: 0",
-        "nobody",
-    ],
+    "expression", ["a[0]", "(1, 2)[2]", "image.crop('x')", "f(1)", "1 + 'x'", "lambda: 0", "nobody"]
 )
 def test_what_is_unknown_is_no_open_end_of_a_slice(expression: str) -> None:
     """`a[None:40]` is `a[:40]`: an unknown value that passed for None would be drawn as a place."""

@@ -18,8 +18,7 @@ from saccade.evals.protocols.confidence import findings as confidence
 from saccade.evals.protocols.confidence import token_findings as tokens
 from saccade.evals.protocols.errors import ErrorClass, Errors
 from saccade.evals.protocols.faithfulness import Faithfulness, OutcomeShares, PictureJudge, ToolUseOutcome
-from saccade.evals.protocols.findings import Findings, StudiedRun
-from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
+from saccade.evals.protocols.findings import Findings, StudiedRun, plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tool_use import ToolUse
 from saccade.evals.run import evaluate

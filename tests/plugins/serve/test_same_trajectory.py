@@ -29,7 +29,6 @@ from saccade.cli.main import main
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.drive_sync import SyncPlayer
 from saccade.episode.flow import Plan, limits_with
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
@@ -94,12 +93,6 @@ async def by_driver(scene: Scene, task: Task | None = None) -> Trajectory:
     plan = Plan(task or scene.task, scene.dialect, given_limits=scene.limits)
     async with scene.box() as lent:
         return await run_episode(plan, scene.model(), lent, scene.store)
-
-
-async def by_sync_driver(scene: Scene) -> Trajectory:
-    plan = Plan(scene.task, scene.dialect, given_limits=scene.limits)
-    with SyncPlayer(scene.model(), scene.box(), scene.store) as player:
-        return await asyncio.to_thread(player.play, plan)
 
 
 async def by_environment(scene: Scene) -> Trajectory:
@@ -180,7 +173,6 @@ def _played_over_openenv(scene: Scene) -> Trajectory:
 
 
 FACES: dict[str, Callable[[Scene], Trajectory | Coroutine[Any, Any, Trajectory]]] = {
-    "the sync driver": by_sync_driver,
     "the environment": by_environment,
     "saccade serve": by_server(stream=False),
     "saccade serve, as a stream": by_server(stream=True),

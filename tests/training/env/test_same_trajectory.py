@@ -20,7 +20,6 @@ from tests.training.env.support import CODE, EVERY_DIALECT, EXAMPLES, result, ta
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.drive_sync import SyncPlayer
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped
 from saccade.media.store import MediaStore
@@ -106,10 +105,10 @@ def by_env(env: LookAgainEnv, model: ScriptedModel) -> Trajectory:
             return trajectory
 
 
-async def all_three(
+async def by_both(
     dialect: str, task: Task, store: MediaStore, texts: Sequence[str], limits: EpisodeLimits, sandbox: type[Sandbox]
 ) -> list[dict[str, Any]]:
-    """The trajectories of the async driver, the sync driver and the environment."""
+    """The trajectories of the driver and of the environment."""
     names = tools_for(dialect)
     ready, tools = equipped(load_dialect(dialect), names)
     last = written(ready, Answer(text="red"))
@@ -120,14 +119,12 @@ async def all_three(
 
     async with box() as awaited:
         first = await run_episode(plan, replies(texts, last), awaited, store, tools=tools)
-    with SyncPlayer(replies(texts, last), box(), store, tools=tools) as player:
-        second = await asyncio.to_thread(player.play, plan)
     env = LookAgainEnv([task], dialect, store, sandbox=box, limits=limits, tools=names)
     try:
-        third = await asyncio.to_thread(by_env, env, replies(texts, last))
+        second = await asyncio.to_thread(by_env, env, replies(texts, last))
     finally:
         env.close()
-    return [timeless(trajectory) for trajectory in (first, second, third)]
+    return [timeless(trajectory) for trajectory in (first, second)]
 
 
 @pytest.fixture(scope="module")
@@ -139,13 +136,13 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> MediaStore:
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=SCRIPT, limits=LIMITS)
 @pytest.mark.few(8)
-def test_three_drivers_one_trajectory(
+def test_both_drivers_give_one_trajectory(
     media: MediaStore, dialect: str, script: list[Action | str], limits: EpisodeLimits
 ) -> None:
     texts = [written(load_dialect(dialect), said) for said in script]
     task = tasks_for(dialect, media)[0]
-    first, second, third = asyncio.run(all_three(dialect, task, media, texts, limits, ScriptedSandbox))
-    assert first == second == third
+    first, second = asyncio.run(by_both(dialect, task, media, texts, limits, ScriptedSandbox))
+    assert first == second
     assert first["turns"]
 
 
@@ -163,8 +160,8 @@ async def test_real_programs_too(tmp_path: Path, dialect: str) -> None:
     texts = [load_dialect(dialect).write(Code(code=code), "Hm.") for code in PROGRAMS]
     task = tasks_for(dialect, store)[0]
     limits = EpisodeLimits(turns=5)
-    first, second, third = await all_three(dialect, task, store, texts, limits, LocalSandbox)
-    assert first == second == third
+    first, second = await by_both(dialect, task, store, texts, limits, LocalSandbox)
+    assert first == second
     assert [turn["execution"]["status"] for turn in first["turns"][:3]] == ["ok", "error", "ok"]
     assert len(first["turns"][0]["execution"]["pictures"]) == 1
     assert first["stop"] == "answered"

@@ -12,8 +12,7 @@ from typing import Any, Final, Literal
 from PIL import Image
 
 from saccade.errors import ModelRefusedError
-from saccade.models.families.base import AttentionKind, ModelFamily
-from saccade.models.families.video import ONE_BLOCK, STAMPED_STEPS, Piece, SpecialToken
+from saccade.models.families.base import ONE_BLOCK, STAMPED_STEPS, AttentionKind, ModelFamily, Piece, SpecialToken
 from saccade.record.content import Role
 
 # Qwen2.5-VL, and Qwen3-VL and Qwen3.5 with and without experts.

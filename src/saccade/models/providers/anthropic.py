@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from saccade.core.retry import OutageError
 from saccade.errors import ModelError, ModelRefusedError
-from saccade.models.answer import Listener, PartialAnswer
+from saccade.models.answer import Listener, PartialAnswer, Sent, raise_sent, sent
 from saccade.models.base import Completion, MediaReader, Request, Usage, added
 from saccade.models.batches import AnthropicBatches, BatchApi
 from saccade.models.endpoint import Endpoint, endpoint_of
@@ -46,7 +46,6 @@ from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
 from saccade.models.thinking import anthropic_thinking
 from saccade.models.tolerances import argument_piece, end_of
-from saccade.models.wire import Sent, raise_sent, sent
 from saccade.record.content import ImagePart, Message, Part, TextPart
 from saccade.record.execution import Status
 from saccade.record.trajectory import FinishReason

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from saccade.core.retry import OutageError
 from saccade.errors import ModelRefusedError
-from saccade.models.answer import Listener, PartialAnswer
+from saccade.models.answer import Listener, PartialAnswer, Sent, raise_sent, sent, sent_whole
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.batches import BatchApi, OpenAIBatches
 from saccade.models.endpoint import Endpoint, endpoint_of
@@ -42,7 +42,6 @@ from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
 from saccade.models.thinking import responses_thinking
 from saccade.models.tolerances import argument_piece, end_of, flat, read_usage
-from saccade.models.wire import Sent, raise_sent, sent, sent_whole
 from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
 from saccade.record.execution import Status
 from saccade.record.trajectory import FinishReason

@@ -97,8 +97,7 @@ def sheet(
     turn: KnobOption = None,
 ) -> None:
     """Draw one contact sheet of samples with their gold boxes and answers."""
-    from saccade.tasks.worlds.base import draw_sample
-    from saccade.tasks.worlds.sheet import contact_sheet
+    from saccade.tasks.worlds.base import contact_sheet, draw_sample
 
     world, knobs, part = _chosen(name, split, turn)
     target = out or Path("runs/sheets") / f"{world.id.partition('@')[0]}.png"

@@ -13,8 +13,7 @@ from saccade.evals.protocols.confidence import Confidence, Curve, TokenEconomy, 
 from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors
 from saccade.evals.protocols.faithfulness import Faithfulness, JudgeAgreement, JudgeFindings, ToolUseOutcome
 from saccade.evals.protocols.faithfulness import OutcomeShares as Rates
-from saccade.evals.protocols.findings import Findings, Rate
-from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
+from saccade.evals.protocols.findings import Findings, Rate, plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.tool_use import ToolUse, Use
 from saccade.report.plots import Axes, Figure, Series, StackedBar, bars, clean, curves, hue, shares
 from saccade.report.runs import Own

@@ -25,8 +25,7 @@ from saccade.tools.definition import Cost
 from saccade.tools.registry import ToolSource
 from saccade.tools.served_wire import MediaKind, ServedCall, ServedDefinition, ServedMedium, ServedTools
 from saccade.tools.toolbox import Toolbox
-from saccade.tools.workers.pool import PooledTool, WorkerPool
-from saccade.tools.workers.waiting import WaitingRoom
+from saccade.tools.workers.pool import PooledTool, WaitingRoom, WorkerPool
 
 # `tools.toml`: which tools a server runs, in which groups, with which options.
 #

@@ -13,14 +13,44 @@ import pickle
 import resource
 import signal
 import sys
+from dataclasses import dataclass
+from enum import StrEnum
 from multiprocessing.connection import Connection
 from typing import Any
 
 from saccade.errors import SaccadeError, UnavailableError
 from saccade.record.execution import Status
-from saccade.tools.base import Tool
+from saccade.tools.base import Tool, ToolCallInput
 from saccade.tools.context import ToolResult
-from saccade.tools.workers.wire import WorkerFault, WorkerJob, WorkerReply, WorkerState
+from saccade.tools.registry import ToolSource
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerJob:
+    """Calls of one tool, to be done together; without any, the tool is loaded."""
+
+    source: ToolSource
+    calls: tuple[ToolCallInput, ...]
+
+
+class WorkerState(StrEnum):
+    """How far a worker is."""
+
+    READY = "ready"
+    """It has started and waits for jobs."""
+    LOADED = "loaded"
+    """The tool of the job is there with its weights; the call begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFault:
+    """The job could not be done, for no fault of the calls."""
+
+    detail: str
+
+
+WorkerReply = WorkerState | WorkerFault | list[ToolResult]
+
 
 _PR_SET_PDEATHSIG = 1
 

@@ -8,6 +8,7 @@ gives `LOST`. Neither ends this process, nor does a thread of it wait for a tool
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 import os
@@ -27,6 +28,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
+from saccade.core.sync import in_background
 from saccade.errors import ToolLostError
 from saccade.record.execution import Status
 from saccade.tools.base import OutsideTool, Tool, ToolCallInput, WaitingTool, done
@@ -34,8 +36,53 @@ from saccade.tools.context import Problem, ProblemKind, ToolContext, ToolResult,
 from saccade.tools.definition import Cost, ToolDefinition
 from saccade.tools.registry import ToolSource
 from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
-from saccade.tools.workers.waiting import shared_room
-from saccade.tools.workers.wire import WorkerFault, WorkerJob, WorkerReply, WorkerState
+from saccade.tools.workers.child import WorkerFault, WorkerJob, WorkerReply, WorkerState
+
+
+class WaitingRoom:
+    """At most `most` calls at once; further ones wait their turn. Any thread may submit."""
+
+    def __init__(self, most: int) -> None:
+        self.queued = 0
+        """Calls that wait their turn."""
+        self.running = 0
+        """Calls that wait for a server."""
+        self._free = asyncio.Semaphore(most)
+
+    def submit(self, tool: WaitingTool[Any, Any], seconds: float, call: ToolCallInput) -> Future[ToolResult]:
+        """Have a call done within `seconds` of its turn; cancelling the future ends it.
+
+        A server that does not answer in time is an outage (`LOST`): nothing that the model wrote made it slow.
+        """
+        return in_background(self._done(tool, seconds, call))
+
+    async def _done(self, tool: WaitingTool[Any, Any], seconds: float, call: ToolCallInput) -> ToolResult:
+        self.queued += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self.queued -= 1
+        self.running += 1
+        try:
+            result = await asyncio.wait_for(tool.call_waiting(call), seconds)
+        except TimeoutError:
+            detail = f"{tool.name}: its server did not answer within {seconds:g} s, the time of a call"
+            result = failed(tool.name, Status.LOST, Problem(ProblemKind.TOOL_FAILURE, "", detail))
+        finally:
+            self.running -= 1
+            self._free.release()
+        return result
+
+
+_rooms: dict[tuple[int, int], WaitingRoom] = {}
+_waiting_lock = threading.Lock()
+
+
+def shared_room(most: int) -> WaitingRoom:
+    """Return the room of this process with so many places; a fork has its own."""
+    with _waiting_lock:
+        return _rooms.setdefault((os.getpid(), most), WaitingRoom(most))
+
 
 # One worker process seen from this side: start it, give it a job with a time limit, end it.
 

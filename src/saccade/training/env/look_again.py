@@ -33,7 +33,7 @@ from gymnasium import spaces
 from saccade.core.registry import did_you_mean
 from saccade.core.sync import CLOSE_SECONDS, LoopThread
 from saccade.dialects.base import Dialect, ToolList
-from saccade.dialects.hosted import check_runs_here
+from saccade.dialects.direct import check_runs_here
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import Performer, trajectory, within
 from saccade.episode.flow import Ask, Effect, EpisodeOutcome, Plan, Ran, Reply, Run, Said, Stopped, flow

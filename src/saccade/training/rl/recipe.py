@@ -19,7 +19,7 @@ from saccade.core.recipes import find_recipe
 from saccade.core.registry import did_you_mean
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings, load_settings, merged, mistaken
-from saccade.dialects.hosted import check_runs_here
+from saccade.dialects.direct import check_runs_here
 from saccade.dialects.registry import load_dialect
 from saccade.episode.flow import limits_with
 from saccade.episode.settings import PromptSettings
@@ -27,8 +27,7 @@ from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.rewards.judges.group import turn_parts
-from saccade.rewards.judges.model import JudgeRules
+from saccade.rewards.judges.model import JudgeRules, turn_parts
 from saccade.rewards.judges.prompt import PromptChoice
 from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from saccade.core.disk import write_atomic
 from saccade.errors import TrainingError
-from saccade.tasks.sources.kept import found_again
+from saccade.tasks.sources.broken import found_again
 from saccade.training.rl.tasks import TaskList
 
 _log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Score, Trajectory
 from saccade.rewards.judges.answer import RIGHT, AnswerJudge, ConsistencyJudge, judged_score
 from saccade.rewards.judges.client import JudgeClient
-from saccade.rewards.judges.group import judged, unjudged
+from saccade.rewards.judges.model import judged, unjudged
 from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.repeats import with_repeats

@@ -18,7 +18,7 @@ from saccade.episode.task_media import check_graders, check_media
 from saccade.errors import DataError, SaccadeError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
-from saccade.rewards.judges.group import fines_form
+from saccade.rewards.judges.model import fines_form
 from saccade.rewards.registry import REWARDS
 from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks
 from saccade.tasks.sources.broken import BrokenTasks

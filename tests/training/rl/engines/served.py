@@ -21,7 +21,7 @@ from tests.models.listening import listening
 from tests.training.rl.policies import TinyPolicy, policy
 
 from saccade.media.store import MediaStore
-from saccade.models.families.video import SpecialToken
+from saccade.models.families.base import SpecialToken
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture

@@ -54,7 +54,7 @@ LOADERS: Final = Registry[Loader](
         "pyvision-sft@1": "saccade.tasks.benchmarks.loaders.training_rows:PYVISION_SFT",
         "dialogue@1": "saccade.tasks.benchmarks.loaders.training_rows:DIALOGUE",
         "mmpr@1": "saccade.tasks.benchmarks.loaders.training_rows:MMPR",
-        "pickled@1": "saccade.tasks.benchmarks.loaders.pickled:PICKLED",
+        "pickled@1": "saccade.tasks.benchmarks.loaders.training_rows:PICKLED",
         "iconqa@1": "saccade.tasks.benchmarks.loaders.rows:PROBLEMS",
         "iconqa-folders@1": "saccade.tasks.benchmarks.loaders.rows:PICTURE_CHOICES_FOLDERS",
         "ai2d@1": "saccade.tasks.benchmarks.loaders.rows:AI2D",

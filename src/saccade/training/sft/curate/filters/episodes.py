@@ -16,7 +16,7 @@ from saccade.dialects.registry import load_dialect, recorded_dialect
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import MediaError, RegistryError, SettingsError, UnavailableError
 from saccade.media.modes import PixelBudget, policy
-from saccade.models.families.video import ONE_BLOCK, STAMPED_STEPS, VideoForm, VideoRules
+from saccade.models.families.base import ONE_BLOCK, STAMPED_STEPS, VideoForm, VideoRules
 from saccade.record.codec import read_lines
 from saccade.record.content import Action, Code, ImagePart, Message, ParseError, ToolCall, VideoPart
 from saccade.record.execution import Status
