@@ -155,8 +155,6 @@ async def test_a_program_that_fails_gives_no_answer(tmp_path: Path, monkeypatch:
 
 
 CONSULT = ExpertSettings(styles=StyleWeights(crop=0, compute=0, mistake=0, direct=0))
-
-
 MEASURED = {
     "pixel-colour": {"kinds": ["value", "same", "share"]},
     "shape-count": {"kinds": ["scatter"]},
@@ -164,8 +162,6 @@ MEASURED = {
     "region-map": {"kinds": ["class", "higher", "count"]},
     "solid-scene": {"kinds": ["count", "left"]},
 }
-
-
 READ = {
     "chart-bar": {},
     "chart-line": {},

@@ -18,12 +18,8 @@ from PIL import Image, ImageDraw
 from saccade.plugins.worlds.solvers.questions import solver_for
 
 TAB = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
-
-
 FINE = 4
 """Drawn at this many times the size."""
-
-
 Point = tuple[float, float]
 
 
@@ -151,11 +147,7 @@ def plain(answer: str) -> str:
 
 
 FOLDER = Path(__file__).parents[5] / "shared/data/blindtest"
-
-
 TASKS = ("counting_shapes", "line_intersection", "nested_squares", "rows_columns", "touching_circles")
-
-
 needs_files = pytest.mark.skipif(not FOLDER.exists(), reason="there are no BlindTest files beside the repository")
 
 

@@ -61,8 +61,6 @@ CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
     "jpeg": jpeg,
     "blurred": lambda picture: picture.filter(ImageFilter.GaussianBlur(0.7)),
 }
-
-
 changed = pytest.mark.parametrize("change", CHANGES)
 
 
@@ -163,8 +161,6 @@ def test_changed_circles(change: str, gap: int, answer: str) -> None:
 
 
 CURLY, PAIR, BARE = "rows={{{0}}} columns={{{1}}}", "({0},{1})", "{0}, {1}"
-
-
 UNDERSTOOD: list[tuple[str, str, Mapping[str, object]]] = [
     ("How many circles are in the image? Answer with only the number in numerical format.", "shapes", {"sides": 0}),
     ("Count the pentagons in the image. Answer with a number in curly brackets e.g. {3}.", "shapes", {"sides": 5}),
@@ -187,22 +183,13 @@ UNDERSTOOD: list[tuple[str, str, Mapping[str, object]]] = [
     ("Do the two coloured circles overlap?", "two_circles", {"question": "overlapping"}),
     ("Do both circles touch or overlap?", "two_circles", {"question": "touching"}),
 ]
-
-
 OTHERS = [
-    "What is written on the sign?",
-    "How many red circles are in the image?",
-    "How many circles and squares are there?",
-    "How many circles touch the square?",
-    "How many circles are bigger than the others?",
-    "How many times do the lines cross?",
-    "What colour is the line that crosses the red one?",
-    "Which letter is being circled?",
-    "Are the two squares touching?",
-    "How many words stand in the second row?",
-    "How many rows of the table have at least 22 kilometers?",
-    "What colour are the two circles?",
-]
+    "What is written on the sign?", "How many red circles are in the image?", "How many circles and squares are there?",
+    "How many circles touch the square?", "How many circles are bigger than the others?",
+    "How many times do the lines cross?", "What colour is the line that crosses the red one?",
+    "Which letter is being circled?", "Are the two squares touching?", "How many words stand in the second row?",
+    "How many rows of the table have at least 22 kilometers?", "What colour are the two circles?",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("question", "source", "parameters"), UNDERSTOOD)

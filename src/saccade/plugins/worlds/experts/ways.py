@@ -495,21 +495,15 @@ _QUESTIONS: Final[tuple[tuple[str, Callable[..., str]], ...]] = (
         lambda rows, n, a, b: f"{int(n) * _number_at(rows, a) + _number_at(rows, b):.2f}",
     ),
 )
-
-
 _MEASURED: Final = 0.01
 """By how much of a chart's largest value one that was measured may differ from the step of the axis that it means."""
 _CHARTS: Final = ("chart-bar", "chart-line", "chart-pie")
 _ROWS: Final = ("field", "pieces", "price", "cost")
 """Kinds of questions about a form that one row of it answers."""
 _OF_LABELS: Final = (
-    r"for (.+) larger than for (.+)\?",
-    r"for (.+) and (.+)\?",
-    r"share of (.+) larger than that of (.+)\?",
-    r"for (.+) in this chart\?",
-    r"for (.+)\?",
-    r"whole is (.+)\?",
-)
+    r"for (.+) larger than for (.+)\?", r"for (.+) and (.+)\?", r"share of (.+) larger than that of (.+)\?",
+    r"for (.+) in this chart\?", r"for (.+)\?", r"whole is (.+)\?",
+)  # fmt: skip
 Values = Mapping[str, float]
 """Label -> value of the series that is asked about."""
 
