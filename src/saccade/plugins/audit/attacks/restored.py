@@ -64,8 +64,6 @@ base = ctypes.addressof(ctypes.c_char.from_buffer(m))
 number = {"x86_64": dict(robust=273, rseq=334), "aarch64": dict(robust=99, rseq=293)}[platform.machine()]
 def call(name, *args): return _libc.syscall(*map(ctypes.c_long, (number[name], *args)))
 """
-
-
 _BACK = "os.chdir(os.environ['TMPDIR'])"
 
 
