@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.plugins.worlds.running import NEAR, is_right, plan_for, trajectories
+from tests.plugins.worlds.running import NEAR, is_right, plan_for, printed, trajectories
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
@@ -83,13 +81,6 @@ def test_a_program_depends_on_the_wording_alone(tmp_path: Path) -> None:
         assert isinstance(action, Code)
         by_question.setdefault(plan.task.question, set()).add(action.code)
     assert all(len(programs) == 1 for programs in by_question.values())
-
-
-def printed(code: str, **names: object) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(code, dict(names))
-    return out.getvalue().strip().splitlines()[-1]
 
 
 @pytest.mark.parametrize("world", ["chart-bar", "chart-pie", "table-arithmetic", "pixel-colour", "path-follow", "maze"])
