@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from fastapi import Response
 from PIL import Image
+from tests.models import wire_sandbox
 from tests.models.wire_sandbox import bash_result, sandbox_running, use
-from tests.models.wire_sandbox import blocks as told
 from tests.models.wire_server import chat, messages
 from tools import file_map
 
@@ -112,8 +112,8 @@ def variables(url: str) -> dict[str, str]:
 async def follows_the_form(body: dict[str, Any]) -> Response:
     """The reply that is asked for; to every other question the answer EXIT. Claude uses its sandbox if it has one."""
     if any(tool.get("type", "").startswith("code_execution") for tool in body.get("tools") or ()):
-        look = use("bash_code_execution", {"command": "python -c 'print(1)'"})
-        return await told(text("I look."), look, bash_result("1\n"), text("<answer>EXIT</answer>"))(body)
+        said, look = wire_sandbox.text, use("bash_code_execution", {"command": "python -c 'print(1)'"})
+        return await wire_sandbox.blocks(said("I look."), look, bash_result("1\n"), said("<answer>EXIT</answer>"))(body)
     if str(body.get("model")).startswith("claude"):
         return await messages(text=_reply(json.dumps(body["messages"])))(body)
     return await chat(_reply(json.dumps(body["messages"])))(body)
