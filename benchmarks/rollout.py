@@ -170,8 +170,6 @@ def generate_turns(
 T = TypeVar("T")
 
 INSTALL = "make parity; then PYTHONPATH=.venv/parity python -m benchmarks rollout"
-
-
 _SETTINGS: dict[str, Any] = {
     "learning_rate": 1e-12,
     "lr_scheduler_type": "constant",

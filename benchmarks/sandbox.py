@@ -150,11 +150,7 @@ ROWS: tuple[BenchRow, ...] = (
         higher_is_better=True,
     ),
     BenchRow(
-        "memory",
-        "memory per idle session (PSS)",
-        "MB",
-        idle_memory,
-        target=Target("≤ 4", 4.0, full_scale_only=True),
+        "memory", "memory per idle session (PSS)", "MB", idle_memory, target=Target("≤ 4", 4.0, full_scale_only=True)
     ),
     BenchRow("memory-called", "the same after the session's first call", "MB", memory_after_call),
     BenchRow(
@@ -185,12 +181,7 @@ ROWS: tuple[BenchRow, ...] = (
         Target("≤ 2", 2.0, full_scale_only=True),
     ),
     BenchRow(
-        "neighbour-four",
-        "the same beside four",
-        "×",
-        None,
-        four_hostile,
-        Target("≤ 4", 4.0, full_scale_only=True),
+        "neighbour-four", "the same beside four", "×", None, four_hostile, Target("≤ 4", 4.0, full_scale_only=True)
     ),
     BenchRow(
         "neighbour-any",
@@ -210,8 +201,6 @@ ROWS: tuple[BenchRow, ...] = (
         higher_is_better=True,
     ),
 )
-
-
 WIDTH, HEIGHT = 4000, 3000
 
 

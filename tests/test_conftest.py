@@ -56,8 +56,6 @@ def test_a_test_that_needs_a_plugin_is_known_by_what_it_raises(error: Exception,
 
 
 pytest_plugins = ["pytester"]
-
-
 HOOK = """
 import pytest
 from tests import few
@@ -66,8 +64,6 @@ from tests import few
 def pytest_collection_modifyitems(items):
     few.mark_the_rest_slow(items)
 """
-
-
 FAMILY = """
 import pytest
 

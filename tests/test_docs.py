@@ -3,6 +3,7 @@ somewhere, excerpts are the code."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,26 +12,23 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from fastapi import Response
 from PIL import Image
-from tests.docs_teacher import follows_the_form
-from tests.models.wire_sandbox import sandbox_running
+from tests.models import wire_sandbox
+from tests.models.wire_sandbox import bash_result, sandbox_running, use
+from tests.models.wire_server import chat, messages
 from tools import file_map
 
 from saccade.cli.main import verbs
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
 FENCE = re.compile(r"^```(\w+)[ ]+runnable([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
 PROGRAMS = {"python": [sys.executable, "-W", "error"], "sh": ["bash", "-euo", "pipefail"]}
 
 
@@ -131,9 +129,32 @@ def variables(url: str) -> dict[str, str]:
     return os.environ | keys | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
+async def follows_the_form(body: dict[str, Any]) -> Response:
+    """The reply that is asked for; to every other question the answer EXIT. Claude uses its sandbox if it has one."""
+    if any(tool.get("type", "").startswith("code_execution") for tool in body.get("tools") or ()):
+        said, look = wire_sandbox.text, use("bash_code_execution", {"command": "python -c 'print(1)'"})
+        return await wire_sandbox.blocks(said("I look."), look, bash_result("1\n"), said("<answer>EXIT</answer>"))(body)
+    if str(body.get("model")).startswith("claude"):
+        return await messages(text=_reply(json.dumps(body["messages"])))(body)
+    return await chat(_reply(json.dumps(body["messages"])))(body)
+
+
+def _reply(text: str) -> str:
+    if "Write questions about the picture" in text:
+        return '[{"question": "What is written there?", "answer": "EXIT"}]'
+    if "Write each of them again" in text:
+        turns = re.findall(r"Turn (\d+):", text)
+        return "\n".join(f'<thought turn="{turn}">I look at the sign.</thought>' for turn in turns)
+    if "Your steps were run" in text:
+        return "<thought>It was printed.</thought><answer>EXIT</answer>"
+    if "Turn the reasoning into steps" in text:
+        return "<step><thought>Read it.</thought><code>\nprint('EXIT')\n</code></step>"
+    if "reason in words" in text:
+        return "<reasoning>The letters are large.</reasoning><answer>EXIT</answer>"
+    return "<answer>EXIT</answer>"
+
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
 MAP = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
 
 
@@ -163,11 +184,7 @@ def test_commands_are_verbs_and_targets() -> None:
 
 
 EXCERPT = re.compile(r"^```py (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
 LEFT_OUT = re.compile(r"^ *# …\n", re.MULTILINE)
-
-
 EXCERPTS = EXCERPT.findall((ROOT / "docs" / "tour.md").read_text(encoding="utf-8"))
 
 

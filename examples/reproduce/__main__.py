@@ -33,8 +33,7 @@ EPILOG = (
 def reproduce(
     claim: Annotated[str, typer.Argument(help="Name of a claim; `list` names them.")],
     model: Annotated[
-        str | None,
-        typer.Option(help="Checkpoint that the start is made of: a folder; tiny is the bundled one."),
+        str | None, typer.Option(help="Checkpoint that the start is made of: a folder; tiny is the bundled one.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the results; the claim gets a folder in it.")] = Path(
         "runs/reproduce"

@@ -424,8 +424,6 @@ _TOOLS: Final = Claim(
     (("accuracy", "accuracy of rollouts"), ("tool_calls", "calls of a rollout"), ("reward", "reward")),
     (WITH, WITHOUT),
 )
-
-
 CLAIMS: Final = MappingProxyType(
     {claim.name: claim for claim in (_LIFT, _TOOL_REWARD, _STD_SORTING, _ADAPTIVE, _FAITHFUL, _TAIL_PATCH, _TOOLS)}
 )

@@ -118,17 +118,11 @@ def complete_settings(settings: RlSettings, checkpoint: str, tasks: Path, most: 
 
 
 _MACHINE = (
-    "validation.every=0",
-    "keep.every=5",
-    "keep.checkpoints=1",
-    "keep.tensorboard=false",
-    "rollouts.every=0",
+    "validation.every=0", "keep.every=5", "keep.checkpoints=1", "keep.tensorboard=false", "rollouts.every=0",
     "generation.max_concurrency=24",
-)
+)  # fmt: skip
 """Held-out tasks are examined afterwards, and rollouts are kept where a claim asks for them. Few programs run at
 once, so that two cores finish them within their limit of time."""
-
-
 _FORWARD_TOKENS = 4096
 _BRIEF = ExpertSettings(verbosity="short")
 

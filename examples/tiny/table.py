@@ -31,10 +31,7 @@ def table(
     recipe: Annotated[Path, typer.Argument(help="A TOML file with exams; by default that of saccade-tiny.")] = RECIPE,
     model: Annotated[str, typer.Option(help="As `saccade ask --model` takes it.")] = "tiny",
     n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each world.")] = 50,
-    start: Annotated[
-        int,
-        typer.Option(min=0, help="Number of the first task of the test split, for fresh seeds."),
-    ] = 0,
+    start: Annotated[int, typer.Option(min=0, help="Number of the first task of the test split, for fresh seeds.")] = 0,
     only: Annotated[list[str] | None, typer.Option(help="Name of an exam. May be repeated.")] = None,
 ) -> None:
     """Examine a model on unseen seeds, with code and without, and print the table."""

@@ -179,19 +179,8 @@ with SyncSandbox(LocalSandbox()) as box, box.open({}) as session:
 
 
 LIGHT: tuple[Callable[[Environment], None], ...] = (
-    models,
-    env,
-    data,
-    video,
-    heic,
-    pdf,
-    ocr,
-    math,
-    serve,
-    otel,
-    mcp,
-    sandbox,
-)
+    models, env, data, video, heic, pdf, ocr, math, serve, otel, mcp, sandbox,
+)  # fmt: skip
 ENTRIES = {
     "serve": (
         "saccade.plugins.serve.agent_app",

@@ -19,8 +19,6 @@ from tests.packaging.environments import LOCK, PYTHONS, ROOT
 import saccade
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-
-
 PROJECT = PYPROJECT["project"]
 
 
@@ -55,11 +53,7 @@ def test_every_package_of_the_extra_dev_is_pinned() -> None:
 
 
 TEXT = (ROOT / "Containerfile").read_text(encoding="utf-8")
-
-
 PAGE = (ROOT / "docs" / "howto" / "container.md").read_text(encoding="utf-8")
-
-
 LINES = [
     (word, rest.strip())
     for word, _, rest in (
@@ -68,8 +62,6 @@ LINES = [
         if line.strip() and not line.startswith("#")
     )
 ]
-
-
 ARGUMENTS = dict(rest.split("=", 1) for word, rest in LINES if word == "ARG")
 
 

@@ -163,10 +163,7 @@ def _without_lines(texts: Iterable[str], frequent: Collection[str]) -> Iterator[
 def _pieces_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(_PIECES, "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
+        [pre_tokenizers.Split(_PIECES, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

@@ -48,14 +48,11 @@ _QUESTIONS = {
     ),
 }
 _NUMBER: tuple[str, ...] = (
-    "",
-    "",
-    " Answer with only the number.",
-    " Answer with a number in curly brackets, e.g. {{{example}}}.",
+    "", "", " Answer with only the number.", " Answer with a number in curly brackets, e.g. {{{example}}}.",
     " Answer with a number in curly brackets e.g. {{{example}}}.",
     " Put your answer in curly brackets, e.g., {{{example}}}.",
     " Answer with only the number in numerical format in curly brackets e.g. {{{example}}}.",
-)
+)  # fmt: skip
 _YES_NO: tuple[str, ...] = ("", " Answer with Yes/No.", " Answer yes or no.")
 _PAIRS: tuple[str, ...] = (
     " For example, rows={{{example}}} columns={{{other}}}",

@@ -9,7 +9,7 @@ from tests.examples.reproduce.support import NEAR, calling, drawn, named, rollou
 from tests.rewards.rollouts import answered, ran
 
 from examples.reproduce.claims import CLAIMS, load_claim, recorded, share
-from examples.reproduce.evidence import ClaimVerdict, Evidence, judge, overall_verdict
+from examples.reproduce.evidence import Claim, ClaimVerdict, Evidence, Finding, judge, overall_verdict
 from examples.reproduce.exam import Places, read_exam
 from examples.reproduce.outcome import rows_of
 from examples.reproduce.run import arm_settings
@@ -23,6 +23,11 @@ def evidence_of(claim: str, root: Path) -> Evidence:
     settings = load_settings(Reproduction, RECIPES / f"{claim}.toml")
     by_arm = {arm.name: arm_settings(settings, arm, 0) for arm in settings.arms}
     return Evidence(Places(root, settings), by_arm)
+
+
+def findings_of(claim: Claim, evidence: Evidence) -> dict[str, Finding]:
+    measured = claim.measure(evidence)
+    return {item.name: judge(item, measured[item.name]) for item in claim.expectations(evidence.settings)}
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +76,7 @@ def test_calls_fall_or_rise_and_stay(circles: list[Task], tmp_path: Path) -> Non
     write_rollouts(evidence.places.exam(outcome, 0), [calling(task, 0, right=1.0) for task in circles])
     write_rollouts(evidence.places.exam(accumulative, 0), [calling(task, 3, right=0.0) for task in circles])
     write_steps(evidence.places.arm(accumulative, 0), [{"tool_calls": min(3.0, at / 4)} for at in range(24)])
-    measured = claim.measure(evidence)
-    findings = {item.name: judge(item, measured[item.name]) for item in claim.expectations(evidence.settings)}
+    findings = findings_of(claim, evidence)
     assert {name: item.estimate for name, item in findings.items()} == {
         "fall": -1.0, "rise": 2.0, "stay": pytest.approx(3.0 - 2.6875), "apart": 3.0, "accuracy": -1.0,
     }  # fmt: skip
@@ -131,9 +135,7 @@ def test_entropy_of_the_second_half(signs: list[Task], tmp_path: Path) -> None:
     )
     write_steps(evidence.places.arm(adaptive, 0), [{"entropy": 1.0}] * 20)
     write_steps(evidence.places.arm(sequence, 0), [{"entropy": 2.0}] * 10 + [{"entropy": 0.5}] * 9 + [{}])
-    found = {
-        item.name: judge(item, claim.measure(evidence)[item.name]) for item in claim.expectations(evidence.settings)
-    }
+    found = findings_of(claim, evidence)
     assert {name: item.estimate for name, item in found.items()} == {
         "calls": -1.0, "accuracy": 0.0, "kept": 0.0, "called": 1.0, "entropy": 0.5,
     }  # fmt: skip
@@ -163,8 +165,7 @@ def test_a_claim_is_not_won_by_collapse(
     write_rollouts(evidence.places.exam(lump, 0), [looking(task, at=task) for task in (*easy, *hard)])
     write_steps(evidence.places.arm(adaptive, 0), [{"entropy": 1.0}] * 20)
     write_steps(evidence.places.arm(sequence, 0), [{"entropy": 0.5}] * 20)
-    measured = claim.measure(evidence)
-    found = {item.name: judge(item, measured[item.name]) for item in claim.expectations(evidence.settings)}
+    found = findings_of(claim, evidence)
     assert {name: found[name].verdict.name for name in verdicts} == verdicts
     assert overall_verdict(found.values()) is verdict
 
@@ -187,9 +188,7 @@ def test_ranking_on_recorded_groups(circles: list[Task], tmp_path: Path) -> None
     assert share(rule.model_copy(update={"rank": False})(steps[0])) == 0.75
     for name in ("sorted", "unsorted"):
         write_steps(evidence.places.arm(evidence.settings.arm(name), 0), [{"right_with_negative_advantage": 0.1}] * 4)
-    found = {
-        item.name: judge(item, claim.measure(evidence)[item.name]) for item in claim.expectations(evidence.settings)
-    }
+    found = findings_of(claim, evidence)
     assert found["share"].estimate == -0.75
     # Rewards 1.1, 1.1, 0, 0: advantages are 0.55 off the mean, and divided by std 0.635 they are 0.866 off.
     assert found["variance"].estimate == pytest.approx(0.75 - 0.3025, abs=1e-5)
@@ -200,8 +199,7 @@ def test_ranking_on_recorded_groups(circles: list[Task], tmp_path: Path) -> None
 @pytest.mark.parametrize("name", CLAIMS)
 def test_without_arms_nothing_is_decided(name: str, tmp_path: Path) -> None:
     claim, evidence = load_claim(name), evidence_of(name, tmp_path)
-    measured = claim.measure(evidence)
-    findings = [judge(item, measured[item.name]) for item in claim.expectations(evidence.settings)]
+    findings = [*findings_of(claim, evidence).values()]
     assert overall_verdict(findings) is ClaimVerdict.OPEN
     assert rows_of(evidence) == ()
 
@@ -237,8 +235,7 @@ def test_lift_and_tail_patch(signs: list[Task], circles: list[Task], tmp_path: P
         right = [float(number > 2 * at) for number in range(6)]
         sat = [looking(task, at=task, right=value) for task, value in zip(signs, right, strict=True)]
         write_rollouts(evidence.places.exam(arm, 0), sat)
-    measured = lift.measure(evidence)
-    found = [judge(item, measured[item.name]) for item in lift.expectations(evidence.settings)]
+    found = [*findings_of(lift, evidence).values()]
     assert [item.estimate for item in found] == pytest.approx([5 / 6, 3 / 6, 1 / 6, 0.0, 0.0])
     assert [item.verdict for item in found[::3]] == [ClaimVerdict.HOLDS, ClaimVerdict.FAILS]
     assert not found[4].expectation.decides, "clips are no visual search"
@@ -249,7 +246,6 @@ def test_lift_and_tail_patch(signs: list[Task], circles: list[Task], tmp_path: P
     write_steps(
         evidence.places.arm(evidence.settings.arms[0], 0), [{"accuracy": min(1.0, at / 10)} for at in range(30)]
     )
-    measured = tail.measure(evidence)
-    found = [judge(item, measured[item.name]) for item in tail.expectations(evidence.settings)]
+    found = [*findings_of(tail, evidence).values()]
     assert [item.estimate for item in found] == [1.0, 1.0, pytest.approx(0.0)]
     assert overall_verdict(found) is ClaimVerdict.HOLDS

@@ -77,8 +77,6 @@ def test_arms_differ_in_what_the_claim_is_about() -> None:
 
 
 TASKS = TaskSet(name="some", worlds=("touching-circles",))
-
-
 ARM = Arm(name="arm", recipe="pyvision-image")
 
 
@@ -150,8 +148,6 @@ def test_what_a_rollout_costs() -> None:
 
 
 MORE = Expectation("more", "more", "above", 0.2)
-
-
 LESS = Expectation("less", "less", "below", -0.1)
 
 

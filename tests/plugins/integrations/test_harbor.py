@@ -47,17 +47,9 @@ def test_the_folder(store: MediaStore, tmp_path: Path) -> None:
     folder = write_harbor_task(task(store), store, tmp_path / "out", "saccade==9")
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert files == [
-        "environment/Dockerfile",
-        "environment/media/.gitkeep",
-        "environment/media/image_0.png",
-        "instruction.md",
-        "solution/answer.txt",
-        "solution/solve.sh",
-        "task.toml",
-        "tests/Dockerfile",
-        "tests/task.json",
-        "tests/test.sh",
-    ]
+        "environment/Dockerfile", "environment/media/.gitkeep", "environment/media/image_0.png", "instruction.md",
+        "solution/answer.txt", "solution/solve.sh", "task.toml", "tests/Dockerfile", "tests/task.json", "tests/test.sh",
+    ]  # fmt: skip
     settings = tomllib.loads((folder / "task.toml").read_text(encoding="utf-8"))
     assert settings["schema_version"] == "1.4"
     assert settings["task"]["name"] == f"saccade/{folder.name}"

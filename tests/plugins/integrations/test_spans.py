@@ -131,14 +131,9 @@ def attributes(span: ReadableSpan) -> Mapping[str, Any]:
 def test_the_tree_and_its_times() -> None:
     agent, *others = spans = exported(episode())
     assert [span.name for span in spans] == [
-        "invoke_agent saccade",
-        "chat org/name",
-        "execute_tool run_python",
-        "chat org/name",
-        "execute_tool crop",
-        "chat org/name",
-        "execute_tool code_interpreter",
-    ]
+        "invoke_agent saccade", "chat org/name", "execute_tool run_python", "chat org/name", "execute_tool crop",
+        "chat org/name", "execute_tool code_interpreter",
+    ]  # fmt: skip
     assert agent.parent is None
     hosted = others[-1]
     assert hosted.parent is not None

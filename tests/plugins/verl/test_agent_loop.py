@@ -28,14 +28,15 @@ from saccade.plugins.verl.agent_loop import (
     EpisodeWorker,
     GroupTable,
     PlayedRollout,
+    TokenPolicy,
     VerlEngine,
     held_out,
     keep_text_plain,
+    load_policy,
     open_worker,
     shared_limits,
     without,
 )
-from saccade.plugins.verl.policy import TokenPolicy, load_policy
 from saccade.record.content import Answer, ImagePart, ToolCall
 from saccade.record.execution import Status
 from saccade.tokens.build import PromptDelta
@@ -129,34 +130,22 @@ async def test_a_turn_that_fails_hangs_or_breaks_off_is_an_outage(
         await VerlEngine(client, tokens, store, 1, 60).slots([1])[0].generate(request)
 
 
-@pytest.mark.parametrize("given", [None, [], [-0.5]])
-async def test_tokens_without_a_logprob_for_each_are_refused(
-    given: list[float] | None, made: TinyPolicy, tokens: TokenPolicy, store: MediaStore
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        *((lambda answer, _, given=given: replace(answer, logprobs=given), "without a log-probability for each")
+          for given in (None, [], [-0.5])),
+        (lambda answer, banned: replace(answer, ids=[banned, *answer.ids[1:]]), "in spite of its bias"),
+    ],
+)  # fmt: skip
+async def test_tokens_without_logprobs_and_ids_that_were_banned_are_refused(
+    spoil: Callable[[Any, int], Any], said: str, made: TinyPolicy, tokens: TokenPolicy, store: MediaStore
 ) -> None:
     client = LocalClient(made, store)
     sample = client.server._sample
-
-    def spoilt(asked: object) -> object:
-        return replace(sample(asked), ids=[5, 6], logprobs=given)  # type: ignore[arg-type]
-
-    client.server._sample = spoilt  # type: ignore[method-assign, assignment]
+    client.server._sample = lambda asked: spoil(sample(asked), tokens.forbidden[0])  # type: ignore[method-assign]
     request = TurnRequest(PromptDelta(made.encoder.text("Hi")), max_tokens=2)
-    with pytest.raises(ModelRefusedError, match="without a log-probability for each"):
-        await VerlEngine(client, tokens, store, 2048, 60).slots([1])[0].generate(request)
-
-
-async def test_ids_that_were_banned_are_refused(made: TinyPolicy, tokens: TokenPolicy, store: MediaStore) -> None:
-    client = LocalClient(made, store)
-    sample = client.server._sample
-
-    def spoilt(asked: object) -> object:
-        answer = sample(asked)  # type: ignore[arg-type]
-        answer.ids[0] = tokens.forbidden[0]
-        return answer
-
-    client.server._sample = spoilt  # type: ignore[method-assign, assignment]
-    request = TurnRequest(PromptDelta(made.encoder.text("Hi")), max_tokens=2)
-    with pytest.raises(ModelRefusedError, match="in spite of its bias"):
+    with pytest.raises(ModelRefusedError, match=said):
         await VerlEngine(client, tokens, store, 2048, 60).slots([1])[0].generate(request)
 
 

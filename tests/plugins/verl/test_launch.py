@@ -24,11 +24,15 @@ train = pytest.importorskip("saccade.training.rl.run").train
 free_port = pytest.importorskip("saccade.training.rl.engines.vllm_process").free_port
 
 
+@pytest.fixture(autouse=True)
+def _as_if_verl_were_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "_need_verl", lambda: None)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+
 def test_a_machine_with_fewer_gpus_is_refused_before_ray_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(launch, "_need_verl", lambda: None)
     for there, words in ((0, "has 0 GPUs. Say --gpus 1,.*trainer.device=cpu"), (2, "has 2 GPUs. Say --gpus 2")):
         monkeypatch.setattr("torch.cuda.device_count", lambda there=there: there)
         with pytest.raises(SettingsError, match=rf"trainer\.gpus is 8, and this machine {words}"):
@@ -40,7 +44,6 @@ def test_a_machine_with_fewer_gpus_is_refused_before_ray_is_started(
 
 
 def test_a_cluster_that_does_not_answer_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "_need_verl", lambda: None)
     with cluster(monkeypatch):
         launch._need_cluster(verl_settings())
     with pytest.raises(UnavailableError, match=r"no Ray cluster answers at 127\.0\.0\.1:.*RAY_ADDRESS"):
@@ -51,7 +54,6 @@ def test_a_cluster_that_does_not_answer_is_told_at_once(tmp_path: Path, monkeypa
 
 
 def test_a_judge_is_started_beside_the_ray_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 6)
     judge = f"vllm:org/judge@http://localhost:{free_port()}/v1"
@@ -99,7 +101,6 @@ def ended_run(out: Path, steps: int) -> RlSettings:
 def test_a_run_that_is_done_is_resumed_without_starting_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "_need_verl", lambda: None)
     monkeypatch.setattr(launch, "_train", lambda settings, out: pytest.fail("verl was started"))
     settings = ended_run(tmp_path, 3)
     model = launch.train_on_verl(settings, tmp_path, resume=True)
@@ -119,7 +120,6 @@ def test_a_checkpoint_that_is_not_complete_is_not_begun_from(
     lost: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """verl would begin anew, or with the first tasks, and say so in its log alone."""
-    monkeypatch.setattr(launch, "_need_verl", lambda: None)
     monkeypatch.setattr(launch, "_train", lambda settings, out: pytest.fail("verl was started"))
     settings, gone = ended_run(tmp_path, 1), tmp_path / "checkpoints" / lost
     shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
@@ -129,7 +129,6 @@ def test_a_checkpoint_that_is_not_complete_is_not_begun_from(
 
 def test_a_run_is_resumed_on_the_trainer_that_began_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both would find the same settings, none of their own checkpoints, and begin anew over what is there."""
-    monkeypatch.setattr(launch, "_need_verl", lambda: None)
     monkeypatch.setattr(launch, "_train", lambda settings, out: pytest.fail("verl was started"))
     settings = verl_settings(model={"source": str(tiny_weights())})
     own = settings.model_copy(update={"trainer": OwnTrainer()})
@@ -147,7 +146,6 @@ def test_a_run_is_resumed_on_the_trainer_that_began_it(tmp_path: Path, monkeypat
 def test_a_run_is_resumed_with_the_tasks_that_it_was_begun_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "_need_verl", lambda: None)
     started: list[int] = []
     monkeypatch.setattr(launch, "_train", lambda settings, out: started.append(settings.recipe.steps))
     monkeypatch.setattr(launch, "_exported", lambda settings, out: out / "model")

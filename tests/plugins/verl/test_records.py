@@ -16,7 +16,7 @@ from tests.training.rl.train.support import metrics
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.local_text import learned_dialect
 from saccade.plugins.verl import launch
-from saccade.plugins.verl.carry import Carried, packed, unpacked
+from saccade.plugins.verl.agent_loop import Carried
 from saccade.plugins.verl.launch import VerlJournal, new_log, prepare, write_metrics
 from saccade.plugins.verl.mapping import training_rows, validation_rows
 from saccade.plugins.verl.said import SAID, SaidAgain, keep_warnings
@@ -115,7 +115,7 @@ def test_a_resumed_run_drops_the_rollouts_that_it_plays_again(tmp_path: Path) ->
 
 def test_a_rollout_travels_as_it_is() -> None:
     carried = Carried(played(3, 1, 0.5), 1.0, 2.0, 1)
-    assert unpacked({"other": 1, **packed(carried)}) == carried
+    assert Carried.unpacked({"other": 1, **carried.packed()}) == carried
 
 
 def test_without_verl_the_run_says_what_to_do(tmp_path: Path) -> None:

@@ -23,12 +23,17 @@ from saccade.training.sft.synth.run import synthesise
 from saccade.training.sft.synth.settings import SynthSettings
 
 
-def printed_answer(sample: WorldSample, **bindings: Any) -> str:
-    """The last line that the sample's program prints; `bindings` replace media of the same name."""
+def printed(program: str, **names: Any) -> str:
+    """The last line that a program prints."""
     out = io.StringIO()
     with redirect_stdout(out):
-        exec(sample.program, {"__name__": "__main__", **sample.media, **bindings})
+        exec(program, {"__name__": "__main__", **names})
     return out.getvalue().rstrip("\n").rpartition("\n")[2]
+
+
+def printed_answer(sample: WorldSample, **bindings: Any) -> str:
+    """The last line that the sample's program prints; `bindings` replace media of the same name."""
+    return printed(sample.program, **{**sample.media, **bindings})
 
 
 def pixels_digest(sample: WorldSample) -> str:

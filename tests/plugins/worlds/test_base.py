@@ -244,17 +244,8 @@ def test_programs_import_only_what_the_sandbox_has() -> None:
     }
     names |= {(node.module or "").split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert names == {
-        "__future__",
-        "collections",
-        "cv2",
-        "fractions",
-        "functools",
-        "math",
-        "matplotlib",
-        "numpy",
-        "PIL",
-        "typing",
-    }
+        "__future__", "collections", "cv2", "fractions", "functools", "math", "matplotlib", "numpy", "PIL", "typing",
+    }  # fmt: skip
     assert "saccade" not in program
 
 

@@ -83,12 +83,7 @@ def _parts(message: Message) -> list[dict[str, Any]]:
     parts = [
         {"type": "text", "content": part.text}
         if isinstance(part, TextPart)
-        else {
-            "type": "uri",
-            "modality": part.kind,
-            "mime_type": part.mime,
-            "uri": f"urn:sha256:{part.sha256}",
-        }
+        else {"type": "uri", "modality": part.kind, "mime_type": part.mime, "uri": f"urn:sha256:{part.sha256}"}
         for part in message.parts
     ]
     if message.call_id is not None:

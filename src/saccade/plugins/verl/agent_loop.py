@@ -6,7 +6,8 @@ Needs no verl to be imported; `saccade.plugins.verl.loop` is the class that verl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import pickle
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -24,9 +25,9 @@ from saccade.episode.run_folder import MEDIA
 from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import MediaReader
+from saccade.models.local_tokens import CheckpointTokens, load_tokens
 from saccade.models.pictures import decoded_picture
 from saccade.plugins.verl.mapping import located
-from saccade.plugins.verl.policy import TokenPolicy, load_policy
 from saccade.plugins.verl.said import keep_warnings
 from saccade.plugins.verl.settings import verl_of
 from saccade.record.content import ImagePart
@@ -36,6 +37,7 @@ from saccade.sandbox.registry import sandbox_at
 from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
+from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture, image_parts
 from saccade.tokens.turn import ContextFullError, SampledTurn, Slot, TurnRequest, TurnState, start_turn
 from saccade.tools.toolbox import Toolbox
@@ -43,13 +45,7 @@ from saccade.training.folder import SETTINGS
 from saccade.training.rl.engines.server import BusyClock
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.rollout import Rollout
-from saccade.training.rl.rollouts import (
-    RolloutResources,
-    RolloutTiming,
-    WatchedPlay,
-    generate_rollouts,
-    group_plans,
-)
+from saccade.training.rl.rollouts import RolloutResources, RolloutTiming, WatchedPlay, generate_rollouts, group_plans
 from saccade.training.rl.scoring import Scorer, load_scorer
 from saccade.training.rl.settings import RlSettings
 from saccade.training.rl.tasks import TaskList, as_list, validation_tasks
@@ -85,6 +81,30 @@ class _Plain:
         tokens = tuple(name for name in names if name)
         plain = without(text, tokens) if isinstance(text, str) else [without(one, tokens) for one in text]
         return super().__call__(images=images, text=plain, **more)  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPolicy:
+    """A policy whose weights are verl's: the parts needed to ask for turns and to read them."""
+
+    checkpoint: CheckpointTokens
+    encoder: Encoder
+
+    @property
+    def forbidden(self) -> list[int]:
+        """Ids that must not be sampled."""
+        return [int(token) for token in torch.nonzero(self.checkpoint.forbidden)[:, 0]]
+
+
+def load_policy(source: str) -> TokenPolicy:
+    """Return the tokens of the checkpoint in the folder `source`, or of that name on the hub.
+
+    Raises:
+        ModelRefusedError: they cannot be loaded.
+        TrainingError: its chat template does not write its family's frame.
+    """
+    tokens = load_tokens(source)
+    return TokenPolicy(tokens, Encoder.of(tokens))
 
 
 T = TypeVar("T")
@@ -147,6 +167,7 @@ async def _run(play: Callable[[], Awaitable[Sequence[T]]]) -> Sequence[T]:
 _BANNED = -1e9
 _KEPT_PICTURES = 64
 _ABORTED = "aborted"
+_FIELD = "saccade"
 
 
 class VerlClient(Protocol):
@@ -313,6 +334,30 @@ class PlayedRollout:
     """That of its group."""
     timing: RolloutTiming
     """That of its group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A rollout and what playing its group took, on its way to the sampler in the extra fields of verl's output."""
+
+    rollout: Rollout
+    decoding: float
+    """Seconds of the group's in which a turn was at a server."""
+    waiting: float
+    """Other seconds of the group's."""
+    replayed: int
+    """Rollouts of the group that were played again."""
+
+    def packed(self) -> dict[str, bytes]:
+        """Pack as an extra field."""
+        return {_FIELD: pickle.dumps(self)}
+
+    @staticmethod
+    def unpacked(fields: Mapping[str, Any]) -> Carried:
+        """Unpack from the extra fields of an agent loop's output; both ends are processes of one run."""
+        carried = pickle.loads(fields[_FIELD])
+        assert isinstance(carried, Carried)
+        return carried
 
 
 class EpisodeWorker:

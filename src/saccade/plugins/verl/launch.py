@@ -32,7 +32,7 @@ from saccade.episode.run_folder import MEDIA, RunFolder
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.local_text import write_learned
-from saccade.plugins.verl.carry import Carried
+from saccade.plugins.verl.agent_loop import Carried, load_policy
 from saccade.plugins.verl.local_ray import ADDRESS, local_ray
 from saccade.plugins.verl.mapping import (
     PART,
@@ -46,7 +46,6 @@ from saccade.plugins.verl.mapping import (
     verl_lines,
     write_rows,
 )
-from saccade.plugins.verl.policy import load_policy
 from saccade.plugins.verl.said import SAID, SaidAgain
 from saccade.plugins.verl.settings import verl_of
 from saccade.sandbox.registry import is_local, sandbox_at
@@ -131,12 +130,7 @@ class VerlJournal:
         self._folder: RunFolder | None = None
 
     def step(
-        self,
-        number: int,
-        rollouts: Sequence[Rollout],
-        selection: Selection,
-        carried: Sequence[Carried],
-        seconds: float,
+        self, number: int, rollouts: Sequence[Rollout], selection: Selection, carried: Sequence[Carried], seconds: float
     ) -> dict[str, float]:
         """Keep what step `number` (from 1) keeps, and give its numbers under the names that verl logs.
 

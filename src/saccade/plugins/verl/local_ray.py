@@ -45,13 +45,9 @@ _PROGRAM: Final = (sys.executable, "-m", "ray.scripts.scripts")
 _NODE: Final = "RAY_OVERRIDE_NODE_ID_FOR_TESTING"
 """Its name is part of that of the file."""
 _PORTS: Final = (
-    "--port",
-    "--dashboard-agent-grpc-port",
-    "--dashboard-agent-listen-port",
-    "--metrics-export-port",
-    "--runtime-env-agent-port",
-    "--ray-client-server-port",
-)
+    "--port", "--dashboard-agent-grpc-port", "--dashboard-agent-listen-port", "--metrics-export-port",
+    "--runtime-env-agent-port", "--ray-client-server-port",
+)  # fmt: skip
 _ANY_PORT: Final = ("--min-worker-port", "0", "--max-worker-port", "0")
 """Without, workers of two clusters of one machine take the same ports."""
 _USUAL: Final = {

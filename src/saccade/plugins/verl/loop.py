@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
-from saccade.plugins.verl.agent_loop import AskedRollout, EpisodeWorker, PlayedRollout, keep_text_plain, open_worker
-from saccade.plugins.verl.carry import Carried, packed
+from saccade.plugins.verl.agent_loop import (
+    AskedRollout,
+    Carried,
+    EpisodeWorker,
+    PlayedRollout,
+    keep_text_plain,
+    open_worker,
+)
 from saccade.tokens.segments import image_parts
 
 _workers: dict[Path, asyncio.Task[EpisodeWorker]] = {}
@@ -50,7 +56,7 @@ def _output(played: PlayedRollout, end_id: int) -> AgentLoopOutput:
         "min_global_steps": min(versions),
         "max_global_steps": max(versions),
         "reward_extra_info": {},
-        **packed(carried),
+        **carried.packed(),
     }
     tokens = rollout.tokens
     if tokens is None:

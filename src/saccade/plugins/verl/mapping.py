@@ -49,49 +49,37 @@ class ConfigLine:
 
 
 OURS: Final[Mapping[str, str]] = {
-    "recipe.dialect": "episodes",
-    "recipe.prompt_file": "episodes",
-    "recipe.prompt_names": "episodes",
-    "recipe.tools": "episodes",
-    "recipe.tool_list": "episodes",
-    "recipe.boxes": "episodes",
-    "recipe.tool_calls": "episodes",
-    "recipe.tool_hints": "episodes",
-    "recipe.rollout.sampling": "episodes; the temperature is verl's too",
-    "recipe.rollout.limits": "episodes",
-    "recipe.media": "episodes",
-    "validation.limits": "episodes of held-out tasks",
-    "recipe.reward": "rewards, with all judges",
-    "recipe.rounds.groups": "the sampler",
-    "recipe.rounds.rounds": "the sampler",
-    "recipe.selection": "the sampler",
-    "recipe.advantage": "the sampler, whose advantages verl's estimator takes as they are",
-    "recipe.profile": "applied before",
-    "recipe.engine": "moved to engine",
-    "recipe.judge": "moved to judge",
-    "judge": "the command, which starts the server beside verl's GPUs and ends it",
-    "recipe.machine": "moved to model, generation and max_tokens_per_batch",
-    "recipe.source": "the data set",
-    "recipe.curriculum": "the data set",
-    "trainer.name": "the command",
-    "trainer.pass_rates": "the data set",
-    "tasks.most": "the data set",
-    "tasks.most_broken": "in place of a task that cannot be made the next one is played, up to this share",
-    "validation.tasks": "the data set",
-    "generation.max_concurrency": "episodes, divided among trainer.workers",
-    "generation.replays": "episodes",
-    "validation.grader": "rewards",
-    "rollouts.every": "the sampler",
-    "max_logprob_diff": "the loss",
-    "session": "episodes",
-    "sandbox": "episodes",
-    "threads": "workers that play episodes",
-    "trainer.turn_seconds": "episodes",
-    "trainer.step_seconds": "the command and the sampler",
-    "trainer.options": "verl, as they are",
-    "generation.cache": "of the engine in our own trainer's process, which a run on verl has not",
-    "model.logit_chunk": "of our own scorer; verl computes log-probabilities itself",
-    "model.shard": "verl always divides weights, gradients and the optimizer's state",
+    name: part
+    for part, names in {
+        "episodes": (
+            "recipe.dialect recipe.prompt_file recipe.prompt_names recipe.tools recipe.tool_list recipe.boxes "
+            "recipe.tool_calls recipe.tool_hints recipe.rollout.limits recipe.media generation.replays session "
+            "sandbox trainer.turn_seconds"
+        ),
+        "episodes; the temperature is verl's too": "recipe.rollout.sampling",
+        "episodes of held-out tasks": "validation.limits",
+        "rewards, with all judges": "recipe.reward",
+        "the sampler": "recipe.rounds.groups recipe.rounds.rounds recipe.selection rollouts.every",
+        "the sampler, whose advantages verl's estimator takes as they are": "recipe.advantage",
+        "applied before": "recipe.profile",
+        "moved to engine": "recipe.engine",
+        "moved to judge": "recipe.judge",
+        "the command, which starts the server beside verl's GPUs and ends it": "judge",
+        "moved to model, generation and max_tokens_per_batch": "recipe.machine",
+        "the data set": "recipe.source recipe.curriculum trainer.pass_rates tasks.most validation.tasks",
+        "the command": "trainer.name",
+        "in place of a task that cannot be made the next one is played, up to this share": "tasks.most_broken",
+        "episodes, divided among trainer.workers": "generation.max_concurrency",
+        "rewards": "validation.grader",
+        "the loss": "max_logprob_diff",
+        "workers that play episodes": "threads",
+        "the command and the sampler": "trainer.step_seconds",
+        "verl, as they are": "trainer.options",
+        "of the engine in our own trainer's process, which a run on verl has not": "generation.cache",
+        "of our own scorer; verl computes log-probabilities itself": "model.logit_chunk",
+        "verl always divides weights, gradients and the optimizer's state": "model.shard",
+    }.items()
+    for name in names.split()
 }
 """Settings of ours (with everything below them) that our parts read themselves, and which part."""
 
@@ -108,6 +96,10 @@ def verl_lines(settings: RlSettings, out: Path) -> list[ConfigLine]:
         *_trainer(settings, out),
         *(_on_cpu(settings) if verl_of(settings).device == "cpu" else ()),
     ]
+
+
+def _under(table: str, *rows: tuple[str, Any, str]) -> list[ConfigLine]:
+    return [ConfigLine(f"{table}.{key}", value, source) for key, value, source in rows]
 
 
 def nested(lines: list[ConfigLine]) -> dict[str, Any]:
@@ -138,32 +130,27 @@ def update_groups(recipe: Recipe) -> int:
 
 
 def _model(settings: RlSettings) -> list[ConfigLine]:
-    model, actor = settings.model, "actor_rollout_ref.actor"
+    model = settings.model
     exact = exact_floats(settings)
     dtype = "float32" if exact else "bfloat16"
     attention = "sdpa" if model.attention == "auto" else model.attention
     precision = {"param_dtype": "fp32" if exact else "bf16", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
-    return [
-        ConfigLine("actor_rollout_ref.model.path", located(model.source), "model.source"),
-        ConfigLine("actor_rollout_ref.model.override_config.attn_implementation", attention, "model.attention"),
-        ConfigLine(
-            "actor_rollout_ref.model.enable_gradient_checkpointing",
-            bool(model.gradient_checkpointing),
-            "model.gradient_checkpointing",
-        ),
-        ConfigLine(
-            "actor_rollout_ref.model.use_remove_padding", model.attention == "flash_attention_2", "model.attention"
-        ),
-        ConfigLine(f"{actor}.freeze_vision_tower", model.vision == "frozen", "model.vision"),
-        ConfigLine(f"{actor}.fsdp_config.model_dtype", "fp32", "(trained weights are float32)"),
-        ConfigLine(f"{actor}.fsdp_config.dtype", dtype, "model.precision"),
-        ConfigLine(f"{actor}.fsdp_config.mixed_precision", precision, "model.precision"),
-        ConfigLine("actor_rollout_ref.rollout.dtype", dtype, "model.precision"),
-        ConfigLine(f"{actor}.strategy", "fsdp2", "(torch's fully_shard)"),
-        ConfigLine(f"{actor}.fsdp_config.strategy", "fsdp2", "(torch's fully_shard)"),
-        ConfigLine("actor_rollout_ref.ref.fsdp_config.strategy", "fsdp2", "(torch's fully_shard)"),
-        ConfigLine("actor_rollout_ref.ref.strategy", "fsdp2", "(torch's fully_shard)"),
-    ]
+    return _under(
+        "actor_rollout_ref",
+        ("model.path", located(model.source), "model.source"),
+        ("model.override_config.attn_implementation", attention, "model.attention"),
+        ("model.enable_gradient_checkpointing", bool(model.gradient_checkpointing), "model.gradient_checkpointing"),
+        ("model.use_remove_padding", model.attention == "flash_attention_2", "model.attention"),
+        ("actor.freeze_vision_tower", model.vision == "frozen", "model.vision"),
+        ("actor.fsdp_config.model_dtype", "fp32", "(trained weights are float32)"),
+        ("actor.fsdp_config.dtype", dtype, "model.precision"),
+        ("actor.fsdp_config.mixed_precision", precision, "model.precision"),
+        ("rollout.dtype", dtype, "model.precision"),
+        ("actor.strategy", "fsdp2", "(torch's fully_shard)"),
+        ("actor.fsdp_config.strategy", "fsdp2", "(torch's fully_shard)"),
+        ("ref.fsdp_config.strategy", "fsdp2", "(torch's fully_shard)"),
+        ("ref.strategy", "fsdp2", "(torch's fully_shard)"),
+    )
 
 
 def located(source: str) -> str:
@@ -180,46 +167,52 @@ def exact_floats(settings: RlSettings) -> bool:
 def _data(settings: RlSettings, out: Path) -> list[ConfigLine]:
     rows = out / "verl"
     most = settings.recipe.limits.context_tokens
-    lines = [
-        ConfigLine("data.train_files", str(rows / "train.parquet"), "tasks.source"),
-        ConfigLine("data.val_files", str(rows / "validation.parquet"), "validation.source"),
-        ConfigLine("data.train_batch_size", settings.recipe.rounds.tasks, "recipe.rounds.tasks"),
-        ConfigLine("data.shuffle", False, "(rows are in our order)"),
-        ConfigLine("data.seed", settings.recipe.seed, "recipe.seed"),
-        ConfigLine("data.dataloader_num_workers", 0, "(a row is a name)"),
-        ConfigLine("data.filter_overlong_prompts", False, "(the context limit ends an episode)"),
-    ]
-    limit = "recipe.rollout.limits"
-    return lines + [ConfigLine(f"data.max_{part}_length", most, limit) for part in ("prompt", "response")]
+    return _under(
+        "data",
+        ("train_files", str(rows / "train.parquet"), "tasks.source"),
+        ("val_files", str(rows / "validation.parquet"), "validation.source"),
+        ("train_batch_size", settings.recipe.rounds.tasks, "recipe.rounds.tasks"),
+        ("shuffle", False, "(rows are in our order)"),
+        ("seed", settings.recipe.seed, "recipe.seed"),
+        ("dataloader_num_workers", 0, "(a row is a name)"),
+        ("filter_overlong_prompts", False, "(the context limit ends an episode)"),
+        *((f"max_{part}_length", most, "recipe.rollout.limits") for part in ("prompt", "response")),
+    )
 
 
 def _rollout(settings: RlSettings, out: Path) -> list[ConfigLine]:
     recipe, verl, validation = settings.recipe, verl_of(settings), settings.validation
-    rollout, samplers = "actor_rollout_ref.rollout", "trainer.v1.sampler"
     temperature = recipe.rollout.sampling.temperature
     return [
-        ConfigLine(f"{rollout}.name", "vllm", "(verl's own servers)"),
-        ConfigLine(f"{rollout}.n", recipe.rollout.group_size, "recipe.rollout.group_size"),
-        ConfigLine(
-            f"{rollout}.temperature", 1.0 if temperature is None else temperature, "recipe.rollout.sampling.temperature"
+        *_under(
+            "actor_rollout_ref.rollout",
+            ("name", "vllm", "(verl's own servers)"),
+            ("n", recipe.rollout.group_size, "recipe.rollout.group_size"),
+            ("temperature", 1.0 if temperature is None else temperature, "recipe.rollout.sampling.temperature"),
+            ("max_model_len", recipe.limits.context_tokens, "recipe.rollout.limits"),
+            ("tensor_model_parallel_size", verl.tensor_parallel, "trainer.tensor_parallel"),
+            ("calculate_log_probs", True, "(those that sampled are trained against)"),
+            ("log_prob_use_dynamic_bsz", True, "max_tokens_per_batch"),
+            ("log_prob_max_token_len_per_gpu", pass_tokens(settings), "max_tokens_per_batch"),
+            ("agent.num_workers", verl.workers, "trainer.workers"),
+            ("agent.default_agent_loop", PART, "(our episodes)"),
+            ("agent.agent_loop_config_path", str(out / "verl" / "loop.yaml"), "(our episodes)"),
+            ("val_kwargs.n", validation.samples, "validation.samples"),
+            ("val_kwargs.temperature", validation.temperature, "validation.temperature"),
+            ("val_kwargs.do_sample", validation.temperature > 0, "validation.temperature"),
         ),
-        ConfigLine(f"{rollout}.max_model_len", recipe.limits.context_tokens, "recipe.rollout.limits"),
-        ConfigLine(f"{rollout}.tensor_model_parallel_size", verl.tensor_parallel, "trainer.tensor_parallel"),
-        ConfigLine(f"{rollout}.calculate_log_probs", True, "(those that sampled are trained against)"),
-        ConfigLine(f"{rollout}.log_prob_use_dynamic_bsz", True, "max_tokens_per_batch"),
-        ConfigLine(f"{rollout}.log_prob_max_token_len_per_gpu", pass_tokens(settings), "max_tokens_per_batch"),
-        ConfigLine(f"{rollout}.agent.num_workers", verl.workers, "trainer.workers"),
-        ConfigLine(f"{rollout}.agent.default_agent_loop", PART, "(our episodes)"),
-        ConfigLine(f"{rollout}.agent.agent_loop_config_path", str(out / "verl" / "loop.yaml"), "(our episodes)"),
-        ConfigLine(f"{rollout}.val_kwargs.n", validation.samples, "validation.samples"),
-        ConfigLine(f"{rollout}.val_kwargs.temperature", validation.temperature, "validation.temperature"),
-        ConfigLine(f"{rollout}.val_kwargs.do_sample", validation.temperature > 0, "validation.temperature"),
-        ConfigLine(f"{samplers}.custom_sampler.path", "pkg://saccade.plugins.verl.sampler", "recipe.selection"),
-        ConfigLine(f"{samplers}.custom_sampler.name", "SelectingSampler", "recipe.selection"),
-        ConfigLine(f"{samplers}.sampler_kwargs", {"out": str(out)}, "recipe.selection"),
-        ConfigLine("algorithm.adv_estimator", PART, "recipe.advantage"),
-        ConfigLine("algorithm.use_kl_in_reward", False, "recipe.loss.kl_weight"),
-        ConfigLine("algorithm.rollout_correction.bypass_mode", True, "recipe.loss.old_logprobs"),
+        *_under(
+            "trainer.v1.sampler",
+            ("custom_sampler.path", "pkg://saccade.plugins.verl.sampler", "recipe.selection"),
+            ("custom_sampler.name", "SelectingSampler", "recipe.selection"),
+            ("sampler_kwargs", {"out": str(out)}, "recipe.selection"),
+        ),
+        *_under(
+            "algorithm",
+            ("adv_estimator", PART, "recipe.advantage"),
+            ("use_kl_in_reward", False, "recipe.loss.kl_weight"),
+            ("rollout_correction.bypass_mode", True, "recipe.loss.old_logprobs"),
+        ),
     ]
 
 
@@ -229,55 +222,46 @@ def pass_tokens(settings: RlSettings) -> int:
 
 
 def _loss(recipe: Recipe) -> list[ConfigLine]:
-    loss, actor = recipe.loss, "actor_rollout_ref.actor"
-    lines = [
-        ConfigLine(f"{actor}.policy_loss.loss_mode", PART, "(verl's vanilla, watched)"),
-        ConfigLine(f"{actor}.clip_ratio_low", loss.clip_low, "recipe.loss.clip_low"),
-        ConfigLine(f"{actor}.clip_ratio_high", loss.clip_high, "recipe.loss.clip_high"),
-        ConfigLine(f"{actor}.clip_ratio_c", loss.dual_clip or NO_LIMIT, "recipe.loss.dual_clip"),
-        ConfigLine(f"{actor}.loss_agg_mode", AGGREGATES[loss.aggregate], "recipe.loss.aggregate"),
-        ConfigLine(
-            f"{actor}.loss_scale_factor",
-            loss.scale if loss.aggregate == "sequence-sum" else None,
-            "recipe.loss.scale",
-        ),
-        ConfigLine(f"{actor}.entropy_coeff", loss.entropy_weight, "recipe.loss.entropy_weight"),
-        ConfigLine(f"{actor}.use_kl_loss", loss.kl_weight > 0, "recipe.loss.kl_weight"),
+    loss = recipe.loss
+    lines: list[tuple[str, Any, str]] = [
+        ("policy_loss.loss_mode", PART, "(verl's vanilla, watched)"),
+        ("clip_ratio_low", loss.clip_low, "recipe.loss.clip_low"),
+        ("clip_ratio_high", loss.clip_high, "recipe.loss.clip_high"),
+        ("clip_ratio_c", loss.dual_clip or NO_LIMIT, "recipe.loss.dual_clip"),
+        ("loss_agg_mode", AGGREGATES[loss.aggregate], "recipe.loss.aggregate"),
+        ("loss_scale_factor", loss.scale if loss.aggregate == "sequence-sum" else None, "recipe.loss.scale"),
+        ("entropy_coeff", loss.entropy_weight, "recipe.loss.entropy_weight"),
+        ("use_kl_loss", loss.kl_weight > 0, "recipe.loss.kl_weight"),
     ]
     if loss.kl_weight:
         lines += [
-            ConfigLine(f"{actor}.kl_loss_coef", loss.kl_weight, "recipe.loss.kl_weight"),
-            ConfigLine(f"{actor}.kl_loss_type", KL_ESTIMATORS.load(loss.kl).verl, "recipe.loss.kl"),
+            ("kl_loss_coef", loss.kl_weight, "recipe.loss.kl_weight"),
+            ("kl_loss_type", KL_ESTIMATORS.load(loss.kl).verl, "recipe.loss.kl"),
         ]
-    return lines
+    return _under("actor_rollout_ref.actor", *lines)
 
 
 def _optimizer(settings: RlSettings) -> list[ConfigLine]:
-    own, actor, reference = settings.recipe.optimizer, "actor_rollout_ref.actor", "actor_rollout_ref.ref"
-    return [
-        ConfigLine(f"{actor}.optim.lr", own.learning_rate, "recipe.optimizer.learning_rate"),
-        ConfigLine(f"{actor}.optim.lr_warmup_steps", own.warmup_steps, "recipe.optimizer.warmup_steps"),
-        ConfigLine(f"{actor}.optim.lr_scheduler_type", "constant", "recipe.optimizer.warmup_steps"),
-        ConfigLine(f"{actor}.optim.weight_decay", own.weight_decay, "recipe.optimizer.weight_decay"),
-        ConfigLine(f"{actor}.optim.betas", list(own.betas), "recipe.optimizer.betas"),
-        ConfigLine(f"{actor}.optim.clip_grad", own.clip or NO_LIMIT, "recipe.optimizer.clip"),
-        ConfigLine(f"{actor}.grad_clip", own.clip or NO_LIMIT, "recipe.optimizer.clip"),
-        ConfigLine(
-            f"{actor}.ppo_mini_batch_size",
-            update_groups(settings.recipe),
-            "recipe.optimizer.updates",
-        ),
-        ConfigLine(f"{actor}.ppo_epochs", own.epochs, "recipe.optimizer.epochs"),
-        ConfigLine(f"{actor}.shuffle", own.updates * own.epochs > 1, "recipe.optimizer.updates"),
-        ConfigLine(f"{actor}.data_loader_seed", settings.recipe.seed, "recipe.seed"),
-        ConfigLine(f"{actor}.use_dynamic_bsz", True, "max_tokens_per_batch"),
-        ConfigLine(f"{actor}.ppo_max_token_len_per_gpu", pass_tokens(settings), "max_tokens_per_batch"),
-        ConfigLine(f"{reference}.log_prob_use_dynamic_bsz", True, "max_tokens_per_batch"),
-        ConfigLine(f"{reference}.log_prob_max_token_len_per_gpu", pass_tokens(settings), "max_tokens_per_batch"),
-        ConfigLine(
-            f"{actor}.checkpoint.save_contents", ["model", "optimizer", "extra", "hf_model"], "(the trained model)"
-        ),
-    ]
+    own = settings.recipe.optimizer
+    return _under(
+        "actor_rollout_ref",
+        ("actor.optim.lr", own.learning_rate, "recipe.optimizer.learning_rate"),
+        ("actor.optim.lr_warmup_steps", own.warmup_steps, "recipe.optimizer.warmup_steps"),
+        ("actor.optim.lr_scheduler_type", "constant", "recipe.optimizer.warmup_steps"),
+        ("actor.optim.weight_decay", own.weight_decay, "recipe.optimizer.weight_decay"),
+        ("actor.optim.betas", list(own.betas), "recipe.optimizer.betas"),
+        ("actor.optim.clip_grad", own.clip or NO_LIMIT, "recipe.optimizer.clip"),
+        ("actor.grad_clip", own.clip or NO_LIMIT, "recipe.optimizer.clip"),
+        ("actor.ppo_mini_batch_size", update_groups(settings.recipe), "recipe.optimizer.updates"),
+        ("actor.ppo_epochs", own.epochs, "recipe.optimizer.epochs"),
+        ("actor.shuffle", own.updates * own.epochs > 1, "recipe.optimizer.updates"),
+        ("actor.data_loader_seed", settings.recipe.seed, "recipe.seed"),
+        ("actor.use_dynamic_bsz", True, "max_tokens_per_batch"),
+        ("actor.ppo_max_token_len_per_gpu", pass_tokens(settings), "max_tokens_per_batch"),
+        ("ref.log_prob_use_dynamic_bsz", True, "max_tokens_per_batch"),
+        ("ref.log_prob_max_token_len_per_gpu", pass_tokens(settings), "max_tokens_per_batch"),
+        ("actor.checkpoint.save_contents", ["model", "optimizer", "extra", "hf_model"], "(the trained model)"),
+    )
 
 
 def _trainer(settings: RlSettings, out: Path) -> list[ConfigLine]:
@@ -285,45 +269,45 @@ def _trainer(settings: RlSettings, out: Path) -> list[ConfigLine]:
     loggers = ["console", "file"]
     loggers += ["tensorboard"] if keep.tensorboard else []
     loggers += [] if keep.tracker == "none" else [keep.tracker]
-    return [
-        ConfigLine("trainer.nnodes", verl.nodes, "trainer.nodes"),
-        ConfigLine("trainer.n_gpus_per_node", verl.gpus, "trainer.gpus"),
-        ConfigLine("trainer.device", "cpu" if verl.device == "cpu" else "cuda", "trainer.device"),
-        ConfigLine("trainer.v1.trainer_mode", "sync", "(rollouts by the newest weights)"),
-        ConfigLine("trainer.total_training_steps", settings.recipe.steps, "recipe.steps"),
-        ConfigLine("trainer.total_epochs", 1, "(rows are as many as the steps may take)"),
-        ConfigLine("trainer.test_freq", validation.every or -1, "validation.every"),
-        ConfigLine("trainer.val_before_train", validation.every > 0, "validation.every"),
-        ConfigLine("trainer.save_freq", keep.every, "keep.every"),
-        ConfigLine(
-            "trainer.max_actor_ckpt_to_keep",
-            None if keep.milestones else keep.checkpoints,
-            "keep.checkpoints, keep.milestones",
-        ),
-        ConfigLine("trainer.default_local_dir", str(out / "checkpoints"), "(the folder of the run)"),
-        ConfigLine("trainer.resume_mode", "auto", "(a run that is resumed)"),
-        ConfigLine("trainer.logger", loggers, "keep.tensorboard, keep.tracker"),
-        ConfigLine("trainer.project_name", keep.project, "keep.project"),
-        ConfigLine("trainer.experiment_name", out.name, "(the folder of the run)"),
-    ]
+    return _under(
+        "trainer",
+        ("nnodes", verl.nodes, "trainer.nodes"),
+        ("n_gpus_per_node", verl.gpus, "trainer.gpus"),
+        ("device", "cpu" if verl.device == "cpu" else "cuda", "trainer.device"),
+        ("v1.trainer_mode", "sync", "(rollouts by the newest weights)"),
+        ("total_training_steps", settings.recipe.steps, "recipe.steps"),
+        ("total_epochs", 1, "(rows are as many as the steps may take)"),
+        ("test_freq", validation.every or -1, "validation.every"),
+        ("val_before_train", validation.every > 0, "validation.every"),
+        ("save_freq", keep.every, "keep.every"),
+        ("max_actor_ckpt_to_keep", None if keep.milestones else keep.checkpoints, "keep.checkpoints, keep.milestones"),
+        ("default_local_dir", str(out / "checkpoints"), "(the folder of the run)"),
+        ("resume_mode", "auto", "(a run that is resumed)"),
+        ("logger", loggers, "keep.tensorboard, keep.tracker"),
+        ("project_name", keep.project, "keep.project"),
+        ("experiment_name", out.name, "(the folder of the run)"),
+    )
 
 
 def _on_cpu(settings: RlSettings) -> list[ConfigLine]:
     """Return the lines that turn off what verl and vLLM cannot do without a GPU."""
-    why, rollout, actor = "trainer.device", "actor_rollout_ref.rollout", "actor_rollout_ref.actor"
+    why = "trainer.device"
     vllm = {"compilation_config": {"cudagraph_mode": "NONE"}, "skip_mm_profiling": True}
     return [
-        ConfigLine(f"{rollout}.free_cache_engine", False, why),
-        ConfigLine(f"{rollout}.enable_sleep_mode", False, why),
-        ConfigLine(f"{rollout}.enforce_eager", True, why),
-        ConfigLine(f"{rollout}.max_num_seqs", 16, why),
-        ConfigLine(f"{rollout}.max_num_batched_tokens", max(2048, settings.recipe.limits.context_tokens or 0), why),
-        ConfigLine(f"{rollout}.engine_kwargs.vllm", vllm, why),
-        ConfigLine(f"{rollout}.checkpoint_engine.update_weights_bucket_megabytes", 64, why),
-        ConfigLine(f"{actor}.use_torch_compile", False, why),
-        ConfigLine(f"{actor}.fsdp_config.use_torch_compile", False, why),
-        ConfigLine("actor_rollout_ref.ref.use_torch_compile", False, why),
-        ConfigLine("actor_rollout_ref.ref.fsdp_config.use_torch_compile", False, why),
+        *_under(
+            "actor_rollout_ref",
+            ("rollout.free_cache_engine", False, why),
+            ("rollout.enable_sleep_mode", False, why),
+            ("rollout.enforce_eager", True, why),
+            ("rollout.max_num_seqs", 16, why),
+            ("rollout.max_num_batched_tokens", max(2048, settings.recipe.limits.context_tokens or 0), why),
+            ("rollout.engine_kwargs.vllm", vllm, why),
+            ("rollout.checkpoint_engine.update_weights_bucket_megabytes", 64, why),
+            ("actor.use_torch_compile", False, why),
+            ("actor.fsdp_config.use_torch_compile", False, why),
+            ("ref.use_torch_compile", False, why),
+            ("ref.fsdp_config.use_torch_compile", False, why),
+        ),
         ConfigLine("transfer_queue.backend.SimpleStorage.num_data_storage_units", 1, why),
         ConfigLine("transfer_queue.backend.SimpleStorage.total_storage_size", 4000, why),
         ConfigLine("reward.num_workers", 1, why),

@@ -22,7 +22,7 @@ from tensordict import TensorDict
 
 from saccade.core.settings import load_settings
 from saccade.errors import TrainingError
-from saccade.plugins.verl.carry import Carried, unpacked
+from saccade.plugins.verl.agent_loop import Carried
 from saccade.plugins.verl.launch import VerlJournal
 from saccade.plugins.verl.said import keep_warnings
 from saccade.plugins.verl.settings import verl_of
@@ -131,7 +131,7 @@ class SelectingSampler:
         if not keys:
             raise TrainingError("no group of a step came to an end; verl's log says why")
         fields = transfer_queue.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
-        found = [unpacked(extra) for extra in list(fields["extra_fields"])]
+        found = [Carried.unpacked(extra) for extra in list(fields["extra_fields"])]
         queued = [QueuedRollout(key, items[key], one) for key, one in zip(keys, found, strict=True)]
         return queued, [key for key, tag in items.items() if tag.get("is_prompt")]
 

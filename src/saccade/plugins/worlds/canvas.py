@@ -220,19 +220,9 @@ def holds_middle(view: ViewBox, box: tuple[float, float, float, float]) -> bool:
 
 DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS: Final = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
-)
+)  # fmt: skip
 
 _ANIMALS = """Antelopes Badgers Bats Bears Beavers Bisons Camels Cranes Crows Deer Dolphins Ducks Eagles Falcons Ferrets
 Foxes Frogs Geese Goats Gulls Hares Hawks Herons Horses Hounds Jackals Lions Lizards Lynxes Mice Moles Newts

@@ -154,12 +154,8 @@ _NAMES = (
     *("Oslo", "Pera", "Rima", "Sola", "Tarn", "Ural", "Vara", "Wels", "Yser", "Zeta"),
 )
 _REGION_MAP_TITLES = (
-    "People per square mile",
-    "Rain in inches",
-    "Farms per district",
-    "Schools per district",
-    "Sunny days",
-)
+    "People per square mile", "Rain in inches", "Farms per district", "Schools per district", "Sunny days",
+)  # fmt: skip
 # Light to dark, told apart at a glance; black letters can be read on all of them.
 _PALETTES: tuple[tuple[Colour, ...], ...] = (
     ((226, 240, 252), (166, 206, 240), (106, 168, 222), (70, 130, 200)),

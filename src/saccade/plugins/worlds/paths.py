@@ -93,8 +93,6 @@ while front:
 print(distance[cell(end)])
 """
 )
-
-
 Kind = Literal["reach", "length"]
 Cell = tuple[int, int]
 """Column and row."""

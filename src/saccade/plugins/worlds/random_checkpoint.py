@@ -53,37 +53,13 @@ GEMMA4_TEMPLATE: Final = (
     "<turn|>\n{% endfor %}{% if add_generation_prompt %}<|turn>model\n<|channel>thought\n<channel|>{% endif %}"
 )
 GLM_SPECIAL: Final = (
-    "<|endoftext|>",
-    "[gMASK]",
-    "<sop>",
-    "<|system|>",
-    "<|user|>",
-    "<|assistant|>",
-    "<|observation|>",
-    "<|begin_of_image|>",
-    "<|end_of_image|>",
-    "<|image|>",
-    "<|begin_of_video|>",
-    "<|end_of_video|>",
-    "<|video|>",
-)
+    "<|endoftext|>", "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>",
+    "<|begin_of_image|>", "<|end_of_image|>", "<|image|>", "<|begin_of_video|>", "<|end_of_video|>", "<|video|>",
+)  # fmt: skip
 GEMMA4_SPECIAL: Final = (
-    "<pad>",
-    "<eos>",
-    "<bos>",
-    "<unk>",
-    "<|turn>",
-    "<turn|>",
-    "<|channel>",
-    "<channel|>",
-    "<|image>",
-    "<|image|>",
-    "<image|>",
-    "<|audio>",
-    "<|audio|>",
-    "<audio|>",
-    "<|video|>",
-)
+    "<pad>", "<eos>", "<bos>", "<unk>", "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|image>", "<|image|>",
+    "<image|>", "<|audio>", "<|audio|>", "<audio|>", "<|video|>",
+)  # fmt: skip
 THOUGHT_MARKS: Final = ("<think>", "</think>", "<tool_response>", "</tool_response>")
 """Tokens of a vocabulary that are no special ones."""
 GLM_FAMILIES: Final = ("glm4v", "glm4v_moe", "glm46v")
@@ -123,14 +99,10 @@ def gemma_tokenizer(sentences: tuple[str, ...], context: int) -> Any:
         model_max_length=context,
         clean_up_tokenization_spaces=False,
         extra_special_tokens={
-            "image_token": "<|image|>",
-            "boi_token": "<|image>",
-            "eoi_token": "<image|>",
-            "audio_token": "<|audio|>",
-            "boa_token": "<|audio>",
-            "eoa_token": "<audio|>",
+            "image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>", "audio_token": "<|audio|>",
+            "boa_token": "<|audio>", "eoa_token": "<audio|>",
         },
-    )
+    )  # fmt: skip
     tokenizer.chat_template = GEMMA4_TEMPLATE
     return tokenizer
 
@@ -145,13 +117,10 @@ def qwen3_5_config(text: dict[str, Any], vision: dict[str, Any], ids: dict[str, 
         "linear_num_key_heads": 2,
         "linear_num_value_heads": 4,
         "rope_parameters": {
-            "rope_type": "default",
-            "rope_theta": 10_000.0,
-            "mrope_section": [2, 1, 1],
-            "mrope_interleaved": True,
+            "rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [2, 1, 1], "mrope_interleaved": True,
             "partial_rotary_factor": 0.5,
         },
-    }
+    }  # fmt: skip
     made = transformers.Qwen3_5Config
     if experts:
         made = transformers.Qwen3_5MoeConfig
@@ -172,13 +141,9 @@ def glm_config(family: str, text: dict[str, Any], vision: dict[str, Any]) -> Any
     text = text | {"rope_parameters": rope, "head_dim": text["hidden_size"] // text["num_attention_heads"]}
     if family == "glm4v_moe":
         text |= {
-            "n_routed_experts": 4,
-            "num_experts_per_tok": 2,
-            "moe_intermediate_size": 32,
-            "first_k_dense_replace": 1,
-            "n_group": 1,
-            "topk_group": 1,
-        }
+            "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "first_k_dense_replace": 1,
+            "n_group": 1, "topk_group": 1,
+        }  # fmt: skip
     made = {
         "glm4v": transformers.Glm4vConfig,
         "glm4v_moe": transformers.Glm4vMoeConfig,
@@ -203,35 +168,17 @@ def gemma_config(text: dict[str, Any]) -> Any:
     size, vocabulary = text["hidden_size"], text["vocab_size"]
     kinds = ["sliding_attention", "full_attention"] * 2
     text = text | {
-        "model_type": "gemma4_text",
-        "num_hidden_layers": len(kinds),
-        "layer_types": kinds,
-        "num_kv_shared_layers": 2,
-        "sliding_window": 24,
-        "head_dim": 16,
-        "global_head_dim": 32,
-        "hidden_size_per_layer_input": 8,
-        "vocab_size_per_layer_input": vocabulary,
-        "final_logit_softcapping": 30.0,
-        "use_bidirectional_attention": "vision",
-        "bos_token_id": at("<bos>"),
-        "eos_token_id": at("<eos>"),
-        "pad_token_id": at("<pad>"),
-        "tie_word_embeddings": True,
-    }
+        "model_type": "gemma4_text", "num_hidden_layers": len(kinds), "layer_types": kinds, "num_kv_shared_layers": 2,
+        "sliding_window": 24, "head_dim": 16, "global_head_dim": 32, "hidden_size_per_layer_input": 8,
+        "vocab_size_per_layer_input": vocabulary, "final_logit_softcapping": 30.0,
+        "use_bidirectional_attention": "vision", "bos_token_id": at("<bos>"), "eos_token_id": at("<eos>"),
+        "pad_token_id": at("<pad>"), "tie_word_embeddings": True,
+    }  # fmt: skip
     vision = {
-        "model_type": "gemma4_vision",
-        "hidden_size": size,
-        "intermediate_size": 2 * size,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 4,
-        "head_dim": 16,
-        "patch_size": 16,
-        "pooling_kernel_size": 3,
-        "position_embedding_size": 256,
-        "default_output_length": 70,
-    }
+        "model_type": "gemma4_vision", "hidden_size": size, "intermediate_size": 2 * size, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16, "patch_size": 16, "pooling_kernel_size": 3,
+        "position_embedding_size": 256, "default_output_length": 70,
+    }  # fmt: skip
     return transformers.Gemma4Config(
         text_config=text,
         vision_config=vision,
@@ -246,18 +193,9 @@ def gemma_config(text: dict[str, Any]) -> Any:
 
 
 SPECIAL_TOKENS = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|vision_pad|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
-    "<img>",
-    "</img>",
-    "<IMG_CONTEXT>",
-)
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>",
+    "<|image_pad|>", "<|video_pad|>", "<img>", "</img>", "<IMG_CONTEXT>",
+)  # fmt: skip
 """Ids 0, 1, 2, ... in this order."""
 
 _TEMPLATE = (

@@ -97,8 +97,6 @@ def _place(rng: Rng, size: int, side: int, taken: list[Box], clear: Callable[[Bo
 
 _QUESTION = "Which of these signs are there: {colours}?"
 _SAY = 'print(", ".join(colour for colour in sorted(COLOURS) if colour in signs) or "none")\n'
-
-
 Count = Annotated[int, Field(ge=1, le=len(PLATES))]
 
 

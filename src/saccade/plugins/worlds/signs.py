@@ -110,15 +110,9 @@ def _put_detail(pen: ImageDraw.ImageDraw, sign: Sign, middle: tuple[int, int], h
 
 
 _MUTED: tuple[Colour, ...] = (
-    (112, 118, 124),
-    (146, 138, 124),
-    (104, 112, 96),
-    (168, 164, 154),
-    (126, 108, 96),
-    (92, 98, 110),
-    (150, 158, 166),
+    (112, 118, 124), (146, 138, 124), (104, 112, 96), (168, 164, 154), (126, 108, 96), (92, 98, 110), (150, 158, 166),
     (134, 140, 122),
-)
+)  # fmt: skip
 
 
 def noise(rng: Rng, size: tuple[int, int], cells: tuple[int, ...]) -> NDArray[np.int16]:

@@ -436,8 +436,6 @@ _MAKERS: Final[dict[VideoKind, Callable[[Rng, Length, int], VideoQuestion]]] = {
     "direction": _direction,
     "distance": _distance,
 }
-
-
 _RATES = (10, 12, 20, 24, 30)
 
 

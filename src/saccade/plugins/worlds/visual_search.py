@@ -165,8 +165,6 @@ _ASK: dict[Detail, tuple[str, ...]] = {
         "The {sign} has a small dot in its middle. What is the dot's colour?",
     ),
 }
-
-
 Area = Annotated[float, Field(ge=0.01, le=16)]
 """Millions of pixels."""
 

@@ -31,8 +31,6 @@ LIMITS = Limits(output_bytes=1024, pictures=2, picture_pixels=1024, total_pixels
 MOST_TEXT = "x" * 2048
 """The cap and what the sentence that states a cut may add."""
 ATTACK = Attack("attack", "own", "try", "do()")
-
-
 FINE = RunResult(Status.OK)
 SOUND = {
     "said": FINE,
@@ -236,10 +234,7 @@ CHECKED = {
     "keeper_that_crashes": KEEPER,
     "keeper_that_calls_another_machine": KEEPER,
     "keeper_that_uses_up_its_time": KEEPER,
-    "shared_mappings": [
-        (RunResult(Status.OK, committed=True), "the call was kept"),
-        (RunResult(Status.REFUSED), None),
-    ],
+    "shared_mappings": [(RunResult(Status.OK, committed=True), "the call was kept"), (RunResult(Status.REFUSED), None)],
     "words_of_the_zygote": [(RunResult(Status.LOST), OUTAGE), (RunResult(Status.KILLED), None), (FINE, None)],
 }
 """Attacks that look at the result themselves, and what they find in some."""

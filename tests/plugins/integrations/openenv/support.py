@@ -10,22 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from saccade.dialects.registry import load_dialect
-from saccade.record.content import Action, Answer, Code
+from saccade.record.content import Answer, Code
 
 PYVISION = load_dialect("pyvision")
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
-def said(action: Action) -> str:
-    return PYVISION.write(action, "I look.")
-
-
 def code(text: str) -> str:
-    return said(Code(code=text))
+    return PYVISION.write(Code(code=text), "I look.")
 
 
 def answer(text: str) -> str:
-    return said(Answer(text=text))
+    return PYVISION.write(Answer(text=text), "I look.")
 
 
 @contextmanager

@@ -20,16 +20,9 @@ PATH = ROOT / "docs" / "howto" / "eight-gpus.md"
 ENGINES = ROOT / "docs" / "engines.md"
 OWN = Path(sys.executable).with_name("saccade")
 SMALL = (
-    "dialect=tiny:look",
-    "rollout.limits.context_tokens=2048",
-    "rollout.group_size=4",
-    "rounds.tasks=2",
-    "rounds.groups=1",
-    "selection.groups=2",
-    "steps=2",
-    "validation.every=0",
-    "keep.every=1",
-)
+    "dialect=tiny:look", "rollout.limits.context_tokens=2048", "rollout.group_size=4", "rounds.tasks=2",
+    "rounds.groups=1", "selection.groups=2", "steps=2", "validation.every=0", "keep.every=1",
+)  # fmt: skip
 ON_VERL = ("trainer.device=cpu", "trainer.workers=1", "trainer.step_seconds=1200")
 SUPERVISED = ("steps=2", "batch.trajectories=4", "validation.every=0", "validation.fraction=0")
 

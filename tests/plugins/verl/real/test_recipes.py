@@ -18,16 +18,9 @@ from saccade.training.rl.curriculum import TaskPassRate
 
 pytestmark = [pytest.mark.verl, pytest.mark.timeout(1800)]
 SMALL = (
-    "steps=2",
-    "rollout.group_size=2",
-    "rollout.sampling.max_tokens=32",
-    "rollout.limits.turns=2",
-    "rollout.limits.context_tokens=2048",
-    "rounds.tasks=2",
-    "rounds.rounds=1",
-    "validation.every=0",
-    "tasks.most=4",
-)
+    "steps=2", "rollout.group_size=2", "rollout.sampling.max_tokens=32", "rollout.limits.turns=2",
+    "rollout.limits.context_tokens=2048", "rounds.tasks=2", "rounds.rounds=1", "validation.every=0", "tasks.most=4",
+)  # fmt: skip
 ONE_GROUP = ["rounds.groups=1", "selection.groups=1"]
 RECIPES = {
     "pyvision-image": ("visual-search", ONE_GROUP),

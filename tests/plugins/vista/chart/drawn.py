@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
 from saccade.plugins.vista.ocr import TextLine
+from saccade.tools.context import ToolContext
+from saccade.tools.definition import Needs
 
 RED, BLUE, GREEN = (214, 40, 40), (36, 84, 205), (30, 150, 60)
 
@@ -64,3 +68,15 @@ def pie() -> Board:
         board.write(name, (316, 86 + 30 * order))
         turn += share
     return board
+
+
+def reading(tool: Any, board: Board, least: float = 0.2) -> Any:
+    """The tool where an engine, which is not ours, finds what was written on the board."""
+
+    def run(arguments: Any, context: ToolContext) -> Any:
+        assert arguments.min_confidence == least
+        assert context.image(None).size == board.picture.size
+        return SimpleNamespace(value=SimpleNamespace(lines=tuple(board.lines)))
+
+    tool.needs, tool._ocr = Needs(), SimpleNamespace(run=run)
+    return tool

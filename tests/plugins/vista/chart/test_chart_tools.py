@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
-from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, Board, pie, standing
+from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, Board, pie, reading, standing
 
 from saccade.plugins.vista.chart.reading import read_chart
 from saccade.plugins.vista.chart.tools import ChartDet, ChartOcr, ChartPart, OpenCv, _named, _relations, as_svg
 from saccade.plugins.vista.ocr import Ocr
-from saccade.tools.base import Needs, Tool
+from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
 from saccade.tools.look import LookArguments, look
 
@@ -191,31 +190,16 @@ def test_the_largest_shapes_are_listed_and_the_others_counted() -> None:
     assert "not listed" not in OpenCv().call({"min_area": 42}, ToolContext({"drawn": picture})).text
 
 
-def reader(board: Board) -> ChartOcr:
-    """The tool where an engine, which is not ours, finds what was written on the board."""
-    tool: Any = ChartOcr()
-    tool.needs = Needs()
-
-    def run(arguments: Any, context: ToolContext) -> Any:
-        assert arguments.min_confidence == 0.3
-        assert context.image(None).size == board.picture.size
-        return SimpleNamespace(value=SimpleNamespace(lines=tuple(board.lines)))
-
-    tool._ocr = SimpleNamespace(run=run)
-    made: ChartOcr = tool
-    return made
-
-
 def test_chartocr_redraws_texts_alone_or_gives_the_graph() -> None:
     board = standing({"Mon": (30, 75), "Tue": (50, 20)})
     context = ToolContext({"chart": board.picture})
-    drawn: Any = reader(board).call({}, context)
+    drawn: Any = reading(ChartOcr(), board, least=0.3).call({}, context)
     lines = drawn.text.splitlines()
     assert drawn.value["svg"] == drawn.text
     assert [line[:5] for line in lines[1:-1]] == ["<text"] * len(board.lines)
     assert lines[0] == '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="320">'
     assert (drawn.value["relations"], drawn.value["chart"], len(drawn.value["rows"])) == ([], "bar", 4)
-    asked: Any = reader(board).call({}, context, alias="chartocr_scg")
+    asked: Any = reading(ChartOcr(), board, least=0.3).call({}, context, alias="chartocr_scg")
     assert (asked.value["svg"], len(asked.value["parts"])) == ("", 4 + len(board.lines))
     assert [(edge["source"], edge["relation"], edge["target"]) for edge in asked.value["relations"]][:4] == [
         ("bar_1", "at", "category_1"), ("bar_1", "of", "legend_1"),

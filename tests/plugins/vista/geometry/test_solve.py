@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from tests.plugins.vista.chart.drawn import Board
+from tests.plugins.vista.chart.drawn import Board, reading
 from tests.plugins.vista.geometry.figures import circle, triangle
 
 from saccade.plugins.vista.geometry.figure import FormError, PlaneFigure, State, read_term
@@ -20,7 +19,7 @@ from saccade.plugins.vista.geometry.measures import measure
 from saccade.plugins.vista.geometry.statements import residuals_of
 from saccade.plugins.vista.geometry.text_cdl import GoalCdl, TextCdl
 from saccade.plugins.vista.ocr import Ocr
-from saccade.tools.base import Needs, Tool
+from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
 
 SHARED = Path(__file__).parents[5] / "shared" / "data" / "geometry3k"
@@ -187,18 +186,6 @@ def test_a_number_without_a_finite_value_is_left_out_and_named(value: str) -> No
 )
 def test_what_has_no_value_at_any_figure_is_no_solution(forms: tuple[str, ...]) -> None:
     assert solve(forms).value is None
-
-
-def reading(tool: Any, board: Board) -> Any:
-    """The tool where an engine, which is not ours, finds what was written on the board."""
-
-    def run(arguments: Any, context: ToolContext) -> Any:
-        assert arguments.min_confidence == 0.2
-        assert context.image(None).size == board.picture.size
-        return SimpleNamespace(value=SimpleNamespace(lines=tuple(board.lines)))
-
-    tool.needs, tool._ocr = Needs(), SimpleNamespace(run=run)
-    return tool
 
 
 def test_the_tools_give_measures_outline_and_places() -> None:

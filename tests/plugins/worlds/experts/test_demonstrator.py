@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.plugins.worlds.running import NEAR, is_right, plan_for, trajectories
+from tests.plugins.worlds.running import NEAR, is_right, plan_for, printed, trajectories
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
@@ -85,13 +83,6 @@ def test_a_program_depends_on_the_wording_alone(tmp_path: Path) -> None:
     assert all(len(programs) == 1 for programs in by_question.values())
 
 
-def printed(code: str, **names: object) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(code, dict(names))
-    return out.getvalue().strip().splitlines()[-1]
-
-
 @pytest.mark.parametrize("world", ["chart-bar", "chart-pie", "table-arithmetic", "pixel-colour", "path-follow", "maze"])
 @pytest.mark.few(1)
 def test_the_program_still_finds_the_answer(world: str) -> None:
@@ -155,8 +146,6 @@ async def test_a_program_that_fails_gives_no_answer(tmp_path: Path, monkeypatch:
 
 
 CONSULT = ExpertSettings(styles=StyleWeights(crop=0, compute=0, mistake=0, direct=0))
-
-
 MEASURED = {
     "pixel-colour": {"kinds": ["value", "same", "share"]},
     "shape-count": {"kinds": ["scatter"]},
@@ -164,8 +153,6 @@ MEASURED = {
     "region-map": {"kinds": ["class", "higher", "count"]},
     "solid-scene": {"kinds": ["count", "left"]},
 }
-
-
 READ = {
     "chart-bar": {},
     "chart-line": {},

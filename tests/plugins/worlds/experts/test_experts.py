@@ -41,8 +41,6 @@ from saccade.tasks.worlds.rng import Rng
 ONLY: dict[Style, StyleWeights] = {
     style: StyleWeights(**{other: float(other == style) for other in STYLES}) for style in STYLES
 }
-
-
 IMAGE_WORLDS = [name for name in WORLDS.ids() if not name.startswith("video")]
 
 
@@ -287,11 +285,7 @@ def test_crops_are_code_or_calls_as_the_dialect_has_it(tmp_path: Path) -> None:
 
 
 PICTURE = ExecutionPicture(image=ImagePart(sha256="a" * 64, width=9, height=9), source="figure")
-
-
 ACTING = [name for name in DIALECTS.ids() if not isinstance(load_dialect(name), DirectDialect)]
-
-
 CODE = [name for name in ACTING if not name.startswith(("vista", "deepeyes"))]
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Mapping
-from contextlib import redirect_stdout
 from math import cos, pi, sin
 from pathlib import Path
 from random import Random
@@ -14,16 +12,13 @@ from typing import Any
 
 import pytest
 from PIL import Image, ImageDraw
+from tests.plugins.worlds import running
 
 from saccade.plugins.worlds.solvers.questions import solver_for
 
 TAB = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
-
-
 FINE = 4
 """Drawn at this many times the size."""
-
-
 Point = tuple[float, float]
 
 
@@ -139,10 +134,7 @@ def printed(question: str, picture: Image.Image) -> str:
     """The last line that the program for `question` prints about `picture`."""
     solver = solver_for(question)
     assert solver is not None, question
-    out = io.StringIO()
-    with redirect_stdout(out):
-        exec(compile(solver.program(), solver.source, "exec"), {"__name__": "__main__", "image_clue_0": picture})
-    return out.getvalue().rstrip("\n").rpartition("\n")[2]
+    return running.printed(solver.program(), image_clue_0=picture)
 
 
 def plain(answer: str) -> str:
@@ -151,18 +143,14 @@ def plain(answer: str) -> str:
 
 
 FOLDER = Path(__file__).parents[5] / "shared/data/blindtest"
-
-
 TASKS = ("counting_shapes", "line_intersection", "nested_squares", "rows_columns", "touching_circles")
-
-
 needs_files = pytest.mark.skipif(not FOLDER.exists(), reason="there are no BlindTest files beside the repository")
 
 
-def rows(task: str, step: int = 1) -> list[dict[str, Any]]:
-    """Every `step`-th row of a task: question, answer, image."""
+def rows(task: str) -> list[dict[str, Any]]:
+    """The rows of a task: question, answer, image."""
     lines = (FOLDER / "blindtest.jsonl").read_text(encoding="utf-8").splitlines()
-    return [row for row in map(json.loads, lines) if row["task"] == task][::step]
+    return [row for row in map(json.loads, lines) if row["task"] == task]
 
 
 def picture(row: dict[str, Any]) -> Image.Image:

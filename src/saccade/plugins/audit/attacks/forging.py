@@ -273,9 +273,7 @@ REPORTS = (
     _report("report_of_numbers", "send a report of long numbers", "raw(b'{\"run\":' + b'9' * 200_000 + b'}')"),
     _report("report_beyond_its_room", "claim a report longer than its room", "raw(b'{' + b' ' * 900_000 + b'}')"),
     _report(
-        "times_of_a_year",
-        "claim to have computed for a year",
-        "lie(run=31_536_000.0, cpu=31_536_000.0, capture=1e300)",
+        "times_of_a_year", "claim to have computed for a year", "lie(run=31_536_000.0, cpu=31_536_000.0, capture=1e300)"
     ),
     _report("counts_without_end", "claim to have printed more than there are numbers for", "lie(stdout=[0, 10**4000])"),
     Attack(

@@ -59,8 +59,6 @@ class Check:
 
 
 CheckFunction = Callable[[Sandbox], Awaitable[None]]
-
-
 SessionCheck = Callable[[Session], Awaitable[None]]
 
 

@@ -394,26 +394,11 @@ def _read_on(world: ModelWorld, choice: int) -> str:
 
 
 OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
-    "number": _number,
-    "write": _write,
-    "remove": _remove,
-    "rename": _rename,
-    "link": _link,
-    "stamp": _stamp,
-    "make_folder": _make_folder,
-    "remove_folder": _remove_folder,
-    "go": _go,
-    "open": _open,
-    "use_handle": _use_handle,
-    "map": _map,
-    "use_map": _use_map,
-    "hold": _hold,
-    "timer": _timer,
-    "surroundings": _surroundings,
-    "allocate": _allocate,
-    "reorder": _reorder,
-    "symlink": _symlink,
-    "read_on": _read_on,
+    operation.__name__[1:]: operation
+    for operation in (
+        *(_number, _write, _remove, _rename, _link, _stamp, _make_folder, _remove_folder, _go, _open, _use_handle),
+        *(_map, _use_map, _hold, _timer, _surroundings, _allocate, _reorder, _symlink, _read_on),
+    )
 }
 
 GROUP = CheckGroup("model")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import random
 import threading
@@ -37,8 +38,6 @@ def noise(mode: str, width: int, height: int, seed: int = 0) -> Image.Image:
 
 def fingerprint(image: Image.Image) -> str:
     """Return what the guest prints for the same picture."""
-    import hashlib
-
     return f"{image.mode} {image.size} {hashlib.sha256(image.tobytes()).hexdigest()}"
 
 
@@ -46,12 +45,9 @@ class CountingImage:
     """A lazy image that counts how often it was decoded (from any thread)."""
 
     def __init__(self, image: Image.Image, name: str) -> None:
-        import hashlib
-
         self.sha256 = hashlib.sha256(name.encode() + image.tobytes()).hexdigest()
         self.mode = image.mode
         self.width, self.height = image.size
-        self.mode = image.mode
         self.decoded = 0
         self._image = image
         self._lock = threading.Lock()
@@ -66,32 +62,25 @@ class CountingImage:
 @IMAGES.check
 async def pillow_images_are_exact(sandbox: Sandbox) -> None:
     """A bound Pillow image has the mode, size and pixels of the original."""
-    for mode, size in (
-        ("RGB", (257, 131)),
-        ("L", (64, 99)),
-        ("RGBA", (33, 47)),
-        ("RGB", (1, 1)),
-        ("RGB", (1600, 1200)),
-    ):
+    for mode, *size in (("RGB", 257, 131), ("L", 64, 99), ("RGBA", 33, 47), ("RGB", 1, 1), ("RGB", 1600, 1200)):
         image = noise(mode, *size)
         async with opened(sandbox, {"im": image}) as session:
             await expect_output(session, HASH, fingerprint(image))
 
 
-@IMAGES.check
-async def bound_images_behave_like_pillow(sandbox: Sandbox) -> None:
+@IMAGES.session({"im": noise("RGB", 80, 60)})
+async def bound_images_behave_like_pillow(session: Session) -> None:
     """A bound image can be cropped, resized, drawn on, saved, turned into an array, copied and tested for its class."""
-    async with opened(sandbox, {"im": noise("RGB", 80, 60)}) as session:
-        code = """
-            import numpy as np
-            from PIL import Image, ImageDraw
-            small = im.crop((10, 10, 30, 20)).resize((40, 20))
-            ImageDraw.Draw(im).rectangle((0, 0, 5, 5), fill=(255, 0, 0))
-            im.copy().save('copy.png')
-            same = np.asarray(Image.open('copy.png')) == np.asarray(im)
-            print(isinstance(im, Image.Image), small.size, im.getpixel((2, 2)), bool(same.all()), im.width)
-        """
-        await expect_output(session, code, "True (40, 20) (255, 0, 0) True 80")
+    code = """
+        import numpy as np
+        from PIL import Image, ImageDraw
+        small = im.crop((10, 10, 30, 20)).resize((40, 20))
+        ImageDraw.Draw(im).rectangle((0, 0, 5, 5), fill=(255, 0, 0))
+        im.copy().save('copy.png')
+        same = np.asarray(Image.open('copy.png')) == np.asarray(im)
+        print(isinstance(im, Image.Image), small.size, im.getpixel((2, 2)), bool(same.all()), im.width)
+    """
+    await expect_output(session, code, "True (40, 20) (255, 0, 0) True 80")
 
 
 @IMAGES.check
@@ -167,14 +156,13 @@ async def lazy_image_that_fails(sandbox: Sandbox) -> None:
         await expect_output(session, "print(1)", "1")
 
 
-@IMAGES.check
-async def shown_picture_bound_again(sandbox: Sandbox) -> None:
+@IMAGES.session({"im": noise("RGB", 60, 50)})
+async def shown_picture_bound_again(session: Session) -> None:
     """A picture of an earlier result is bound by `bind` and arrives with the same pixels."""
-    async with opened(sandbox, {"im": noise("RGB", 60, 50)}) as session:
-        shown = await run(session, "part = im.crop((5, 5, 25, 15))\npart.show()")
-        expect_equal(len(shown.pictures), 1, "number of pictures")
-        session.bind({"observed": shown.pictures[0]})
-        await expect_output(session, "print(observed.size, observed.tobytes() == part.tobytes())", "(20, 10) True")
+    shown = await run(session, "part = im.crop((5, 5, 25, 15))\npart.show()")
+    expect_equal(len(shown.pictures), 1, "number of pictures")
+    session.bind({"observed": shown.pictures[0]})
+    await expect_output(session, "print(observed.size, observed.tobytes() == part.tobytes())", "(20, 10) True")
 
 
 @IMAGES.session()
@@ -235,12 +223,8 @@ def first_pixel(picture: Picture) -> tuple[int, ...]:
 @CAPTURES.check
 async def pyplot_show_forms(sandbox: Sandbox) -> None:
     """`plt.show()`, `plt.show(block=False)`, `fig.show()` and `plt.draw` with `plt.show` each give one figure."""
-    for ending in (
-        "plt.show()",
-        "plt.show(block=False)",
-        "plt.gcf().show()",
-        "plt.draw(); plt.pause(0.01); plt.show()",
-    ):
+    paused = "plt.draw(); plt.pause(0.01); plt.show()"
+    for ending in ("plt.show()", "plt.show(block=False)", "plt.gcf().show()", paused):
         async with opened(sandbox) as session:
             result = await run(session, IMPORTS + f"plt.figure(figsize=(2, 1), dpi=50)\nplt.plot([1, 2])\n{ending}")
             expect_equal(sources(result), ["figure"], f"pictures after {ending}")
@@ -279,14 +263,8 @@ async def pillow_show(sandbox: Sandbox) -> None:
         result = await run(session, "im.show()")
         expect_equal(sources(result), ["show"], "pictures")
         expect_equal(result.pictures[0].data, image.tobytes(), "pixels")
-        result = await run(
-            session,
-            (
-                "from PIL import Image\n"
-                "for m in ('L', 'RGBA', '1', 'P', 'CMYK', 'I;16', 'F'):\n"
-                "    Image.new(m, (4, 3)).show(title=m)"
-            ),
-        )
+        modes = "for m in ('L', 'RGBA', '1', 'P', 'CMYK', 'I;16', 'F'): Image.new(m, (4, 3)).show(title=m)"
+        result = await run(session, "from PIL import Image\n" + modes)
         expect_equal(len({p.mode for p in result.pictures} - {"L", "RGB", "RGBA"}), 0, "number of other modes")
         expect(len(result.pictures) >= 1, f"no picture came back: {describe(result)}")
 
@@ -313,15 +291,8 @@ async def ipython_display(session: Session) -> None:
 @CAPTURES.session()
 async def opencv_imshow(session: Session) -> None:
     """`cv2.imshow` gives the picture, with blue-green-red turned into red-green-blue."""
-    code = (
-        "import cv2\n"
-        "a = np.zeros((6, 9, 3), np.uint8)\n"
-        "a[:] = (255, 0, 0)\n"
-        "cv2.imshow('w', a)\n"
-        "cv2.waitKey(0)\n"
-        "cv2.destroyAllWindows()"
-    )
-    result = await run(session, IMPORTS + code)
+    code = "import cv2\na = np.zeros((6, 9, 3), np.uint8)\na[:] = (255, 0, 0)\ncv2.imshow('w', a)\n"
+    result = await run(session, IMPORTS + code + "cv2.waitKey(0)\ncv2.destroyAllWindows()")
     expect_equal(len(result.pictures), 1, f"number of pictures ({describe(result)})")
     expect_equal(first_pixel(result.pictures[0])[:3], (0, 0, 255), "colour")
 
@@ -368,15 +339,8 @@ async def broken_image_file(session: Session) -> None:
 @CAPTURES.session()
 async def order_and_no_doubles(session: Session) -> None:
     """Pictures come in the order in which they were shown, and a picture shown twice comes once."""
-    code = (
-        "flat('red').show()\n"
-        "plt.figure(figsize=(1, 1), dpi=20, facecolor='lime')\n"
-        "plt.show()\n"
-        "im = flat('blue')\n"
-        "display(im)\n"
-        "im"
-    )
-    result = await run(session, IMPORTS + code)
+    code = "flat('red').show()\nplt.figure(figsize=(1, 1), dpi=20, facecolor='lime')\nplt.show()\n"
+    result = await run(session, IMPORTS + code + "im = flat('blue')\ndisplay(im)\nim")
     colours = [first_pixel(p)[:3] for p in result.pictures]
     expect_equal(colours, [(255, 0, 0), (0, 255, 0), (0, 0, 255)], "colours in order")
 
@@ -405,18 +369,15 @@ SLACK = 512
 @OUTPUT.session()
 async def stdout_and_stderr(session: Session) -> None:
     """stdout and stderr come back apart, from print, from `sys.stdout.write` and from the file descriptors."""
-    code = (
-        "import os, sys\n"
-        "print('a')\n"
-        "sys.stdout.write('b\\n"
-        "')\n"
-        "sys.stdout.flush()\n"
-        "os.write(1, b'c\\n"
-        "')\n"
-        "print('d', file=sys.stderr)\n"
-        "os.write(2, b'e\\n"
-        "')"
-    )
+    code = """
+        import os, sys
+        print('a')
+        sys.stdout.write('b\\n')
+        sys.stdout.flush()
+        os.write(1, b'c\\n')
+        print('d', file=sys.stderr)
+        os.write(2, b'e\\n')
+    """
     result = await run(session, code)
     expect_equal(result.stdout.split(), ["a", "b", "c"], "stdout")
     expect_equal(result.stderr.split(), ["d", "e"], "stderr")
@@ -470,10 +431,8 @@ async def value_is_capped(sandbox: Sandbox) -> None:
     cap = sandbox.limits.output_bytes
     async with opened(sandbox) as session:
         result = await run(session, f"'x' * {4 * cap}")
-        expect(
-            len((result.value or "").encode()) <= cap + SLACK,
-            f"a value of {len(result.value or '')} characters came back",
-        )
+        length = len((result.value or "").encode())
+        expect(length <= cap + SLACK, f"a value of {length} bytes came back, the cap is {cap}")
         result = await run(session, f"raise ValueError('y' * {4 * cap})", Status.ERROR)
         length = len((result.traceback or "").encode())
         expect(0 < length <= cap + SLACK, f"a traceback of {length} bytes came back, the cap is {cap}")
@@ -509,12 +468,9 @@ async def picture_size_is_capped(sandbox: Sandbox) -> None:
         width = 2 * int(cap**0.5)
         result = await run(session, IMPORTS + f"Image.new('L', ({width}, {width})).show()")
         expect_equal(len(result.pictures), 1, f"number of pictures ({describe(result)})")
-        picture = result.pictures[0]
-        expect(
-            picture.width * picture.height <= cap,
-            f"{picture.width}x{picture.height} came back, the cap is {cap} pixels",
-        )
-        expect(abs(picture.width - picture.height) <= 2, "the shape was not kept")
+        wide, high = result.pictures[0].width, result.pictures[0].height
+        expect(wide * high <= cap, f"{wide}x{high} came back, the cap is {cap} pixels")
+        expect(abs(wide - high) <= 2, "the shape was not kept")
         expect(bool(result.notes), "no note says that the picture was scaled")
 
 
@@ -575,52 +531,48 @@ def animation() -> bytes:
     return target.getvalue()
 
 
-@VIDEOS.check
-async def frames_by_number(sandbox: Sandbox) -> None:
+_GIF = {"v.gif": animation()}
+_BOUND = {"v": VideoFile("v.gif")}
+
+
+@VIDEOS.session({"v": VideoFile("in/v.gif")}, files={"in/v.gif": _GIF["v.gif"]})
+async def frames_by_number(session: Session) -> None:
     """A bound video has a length, a rate and exact frames, which are numpy arrays with `asnumpy`."""
-    async with opened(sandbox, {"v": VideoFile("in/v.gif")}, files={"in/v.gif": animation()}) as session:
-        await expect_output(session, _READ, _ALL)
-        code = (
-            "print(len(v), v.get_avg_fps(), v[-1].asnumpy().shape, v.get_batch([3, 0]).asnumpy()[:, 0, 0, 0].tolist())"
-        )
-        await expect_output(session, code, f"{len(LEVELS)} 10.0 (16, 24, 3) [60, 0]")
+    await expect_output(session, _READ, _ALL)
+    code = "print(len(v), v.get_avg_fps(), v[-1].asnumpy().shape, v.get_batch([3, 0]).asnumpy()[:, 0, 0, 0].tolist())"
+    await expect_output(session, code, f"{len(LEVELS)} 10.0 (16, 24, 3) [60, 0]")
 
 
-@VIDEOS.check
-async def the_library_that_programs_know(sandbox: Sandbox) -> None:
+@VIDEOS.session(files=_GIF, options=SessionOptions(preload=("VideoReader", "cpu")))
+async def the_library_that_programs_know(session: Session) -> None:
     """`decord` can be imported, and its reader opens the file by its path."""
-    files = {"v.gif": animation()}
-    async with opened(sandbox, files=files, options=SessionOptions(preload=("VideoReader", "cpu"))) as session:
-        await expect_output(session, "v = VideoReader('v.gif', ctx=cpu(0))\n" + _READ, _ALL)
-        code = "import decord\nfrom decord import VideoReader, cpu, gpu\nv = decord.VideoReader('v.gif')\n"
-        await expect_output(session, code + _READ, _ALL)
+    await expect_output(session, "v = VideoReader('v.gif', ctx=cpu(0))\n" + _READ, _ALL)
+    code = "import decord\nfrom decord import VideoReader, cpu, gpu\nv = decord.VideoReader('v.gif')\n"
+    await expect_output(session, code + _READ, _ALL)
 
 
-@VIDEOS.check
-async def survives_a_failed_call(sandbox: Sandbox) -> None:
+@VIDEOS.session(_BOUND, files=_GIF)
+async def survives_a_failed_call(session: Session) -> None:
     """A reader that was used, and whose file was overwritten, in a call that failed works on."""
-    async with opened(sandbox, {"v": VideoFile("v.gif")}, files={"v.gif": animation()}) as session:
-        await run(session, "first = v[0]\nopen('v.gif', 'w').write('x')\n1 / 0", Status.ERROR)
-        await expect_output(session, _READ, _ALL)
-        await run(session, "x = v[4]\nopen('v.gif', 'w').write('x')\n1 / 0", Status.ERROR)
-        await expect_output(session, "print(v[11][0, 0].tolist(), v[1][0, 0].tolist())", "[220, 220, 220] [20, 20, 20]")
+    await run(session, "first = v[0]\nopen('v.gif', 'w').write('x')\n1 / 0", Status.ERROR)
+    await expect_output(session, _READ, _ALL)
+    await run(session, "x = v[4]\nopen('v.gif', 'w').write('x')\n1 / 0", Status.ERROR)
+    await expect_output(session, "print(v[11][0, 0].tolist(), v[1][0, 0].tolist())", "[220, 220, 220] [20, 20, 20]")
 
 
-@VIDEOS.check
-async def works_in_branches(sandbox: Sandbox) -> None:
+@VIDEOS.session(_BOUND, files=_GIF)
+async def works_in_branches(session: Session) -> None:
     """Branches of a session that has used the reader read on by themselves, each its own file."""
-    async with opened(sandbox, {"v": VideoFile("v.gif")}, files={"v.gif": animation()}) as session:
-        await run(session, "x = v[4]")
-        async with branched(session, 2) as (one, two):
-            await run(one, "import os\nos.remove('v.gif')")
-            await expect_output(two, _READ, _ALL)
-        await expect_output(session, _READ, _ALL)
+    await run(session, "x = v[4]")
+    async with branched(session, 2) as (one, two):
+        await run(one, "import os\nos.remove('v.gif')")
+        await expect_output(two, _READ, _ALL)
+    await expect_output(session, _READ, _ALL)
 
 
-@VIDEOS.check
-async def broken_video(sandbox: Sandbox) -> None:
+@VIDEOS.session(_BOUND, files={"v.gif": b"GIF89a and no more"})
+async def broken_video(session: Session) -> None:
     """A file that is no video is an error that says so, when it is used and not before."""
-    async with opened(sandbox, {"v": VideoFile("v.gif")}, files={"v.gif": b"GIF89a and no more"}) as session:
-        await expect_output(session, "print('v' in globals())", "True")
-        result = await run(session, "v[0]", Status.ERROR)
-        expect("broken" in (result.traceback or ""), f"the error does not say what is wrong: {result.traceback!r}")
+    await expect_output(session, "print('v' in globals())", "True")
+    result = await run(session, "v[0]", Status.ERROR)
+    expect("broken" in (result.traceback or ""), f"the error does not say what is wrong: {result.traceback!r}")

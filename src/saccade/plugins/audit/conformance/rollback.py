@@ -27,9 +27,7 @@ async def exception(session: Session) -> None:
     """An exception undoes new names, changed names, deleted names and changed lists."""
     await run(session, "items = [1, 2]\ngone = 'still here'\nnested = {'a': [1]}")
     await run(
-        session,
-        "items.append(3)\ndel gone\nnested['a'].append(2)\nnew = 1\nraise ValueError('no')",
-        Status.ERROR,
+        session, "items.append(3)\ndel gone\nnested['a'].append(2)\nnew = 1\nraise ValueError('no')", Status.ERROR
     )
     await expect_output(session, "print(items, gone, nested, 'new' in globals())", "[1, 2] still here {'a': [1]} False")
 
@@ -47,15 +45,8 @@ async def random_state(session: Session) -> None:
 @ROLLBACK.session()
 async def array_contents(session: Session) -> None:
     """The contents of numpy arrays and of pictures are as before."""
-    await run(
-        session,
-        (
-            "import numpy as np\n"
-            "from PIL import Image\n"
-            "a = np.arange(1_000_000)\n"
-            "im = Image.new('RGB', (64, 64), (1, 2, 3))"
-        ),
-    )
+    code = "import numpy as np\nfrom PIL import Image\na = np.arange(1_000_000)\n"
+    await run(session, code + "im = Image.new('RGB', (64, 64), (1, 2, 3))")
     await run(session, "a[:] = 0\nim.putpixel((0, 0), (9, 9, 9))\n1 / 0", Status.ERROR)
     await expect_output(session, "print(a.sum(), im.getpixel((0, 0)))", "499999500000 (1, 2, 3)")
 
@@ -94,11 +85,8 @@ async def modules_and_environment(session: Session) -> None:
         """,
         Status.ERROR,
     )
-    await expect_output(
-        session,
-        "print(set(sys.modules) - loaded, math.pi > 3.1, 'X_LEFT' in os.environ, os.getcwd() == home)",
-        "set() True False True",
-    )
+    look = "print(set(sys.modules) - loaded, math.pi > 3.1, 'X_LEFT' in os.environ, os.getcwd() == home)"
+    await expect_output(session, look, "set() True False True")
 
 
 @ROLLBACK.session(files={"a.txt": b"a", "b.txt": b"b", "d/c.txt": b"c"})
@@ -152,11 +140,8 @@ async def same_size_change(session: Session) -> None:
         """,
         Status.ERROR,
     )
-    await expect_output(
-        session,
-        "print(open('a.bin','rb').read() == b'x' * 5000, open('b.bin','rb').read() == b'y' * 5000)",
-        "True True",
-    )
+    look = "print(open('a.bin','rb').read() == b'x' * 5000, open('b.bin','rb').read() == b'y' * 5000)"
+    await expect_output(session, look, "True True")
 
 
 @ROLLBACK.session()
@@ -334,11 +319,8 @@ async def pickles_and_dataclasses(session: Session) -> None:
             y: "int" = 2
         """,
     )
-    await expect_output(
-        session,
-        "print(pickle.loads(pickle.dumps(Point(1))), typing.get_type_hints(Point)['y'].__name__)",
-        "Point(x=1, y=2) int",
-    )
+    look = "print(pickle.loads(pickle.dumps(Point(1))), typing.get_type_hints(Point)['y'].__name__)"
+    await expect_output(session, look, "Point(x=1, y=2) int")
 
 
 @STATE.check
@@ -346,11 +328,8 @@ async def sessions_are_separate(sandbox: Sandbox) -> None:
     """Two sessions of one sandbox share neither variables nor files nor modules."""
     async with opened(sandbox) as one, opened(sandbox) as two:
         await run(one, "import math\nx = 1\nmath.pi = 3\nopen('mine.txt', 'w').write('1')")
-        await expect_output(
-            two,
-            "import math, os\nprint('x' in globals(), math.pi > 3.1, os.path.exists('mine.txt'))",
-            "False True False",
-        )
+        look = "import math, os\nprint('x' in globals(), math.pi > 3.1, os.path.exists('mine.txt'))"
+        await expect_output(two, look, "False True False")
 
 
 @STATE.session(options=SessionOptions(state=StatePolicy.KEEP))
@@ -371,18 +350,13 @@ async def policy_keep_kill_is_rolled_back(session: Session) -> None:
     await expect_output(session, "print(x)", "1")
 
 
-@STATE.check
-async def policy_clear(sandbox: Sandbox) -> None:
+@STATE.session({"given": 7}, files={"a.txt": b"first"}, options=SessionOptions(state=StatePolicy.CLEAR))
+async def policy_clear(session: Session) -> None:
     """With the policy `clear`, an exception leaves nothing but the first bindings and files."""
-    options = SessionOptions(state=StatePolicy.CLEAR)
-    async with opened(sandbox, {"given": 7}, files={"a.txt": b"first"}, options=options) as session:
-        await run(session, "x = 1\ngiven = 8\nopen('a.txt', 'w').write('second')\nopen('b.txt', 'w').write('b')")
-        await run(session, "1 / 0", Status.ERROR)
-        await expect_output(
-            session,
-            "import os\nprint('x' in globals(), given, open('a.txt').read(), os.path.exists('b.txt'))",
-            "False 7 first False",
-        )
+    await run(session, "x = 1\ngiven = 8\nopen('a.txt', 'w').write('second')\nopen('b.txt', 'w').write('b')")
+    await run(session, "1 / 0", Status.ERROR)
+    look = "import os\nprint('x' in globals(), given, open('a.txt').read(), os.path.exists('b.txt'))"
+    await expect_output(session, look, "False 7 first False")
 
 
 @STATE.session()
@@ -425,8 +399,7 @@ async def branched(session: Session, n: int) -> AsyncIterator[tuple[Session, ...
 async def branches_see_the_state(session: Session) -> None:
     """Eight branches see variables, functions, imports, random state and files of their origin."""
     await run(
-        session,
-        "import random\nrandom.seed(3)\nx = 5\ndef double(v):\n    return 2 * v\nopen('b.txt','w').write('b')",
+        session, "import random\nrandom.seed(3)\nx = 5\ndef double(v):\n    return 2 * v\nopen('b.txt','w').write('b')"
     )
     show = "print(double(x), given, open('a.txt').read(), open('b.txt').read(), random.random())"
     async with branched(session, 8) as branches:
@@ -471,10 +444,9 @@ async def files_are_independent(session: Session) -> None:
     async with branched(session, 2) as (one, two):
         await run(one, "open('a.txt', 'w').write('one')\nopen('new.txt', 'w').write('n')")
         await run(session, "import os\nos.remove('a.txt')")
-        await expect_output(two, "import os\nprint(open('a.txt').read(), sorted(os.listdir('.')))", "a ['a.txt']")
-        await expect_output(
-            one, "import os\nprint(open('a.txt').read(), sorted(os.listdir('.')))", "one ['a.txt', 'new.txt']"
-        )
+        look = "import os\nprint(open('a.txt').read(), sorted(os.listdir('.')))"
+        await expect_output(two, look, "a ['a.txt']")
+        await expect_output(one, look, "one ['a.txt', 'new.txt']")
 
 
 @BRANCHES.session()

@@ -11,16 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from inspect_ai.log import (
-    EvalConfig,
-    EvalDataset,
-    EvalError,
-    EvalLog,
-    EvalSample,
-    EvalSpec,
-    EvalStats,
-    write_eval_log,
-)
+from inspect_ai.log import EvalConfig, EvalDataset, EvalError, EvalLog, EvalSample, EvalSpec, EvalStats, write_eval_log
 from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score as InspectScore
 

@@ -174,9 +174,7 @@ def look(
         SettingsError, RegistryError, DataError: before the first sample, for whatever cannot work.
     """
     return InspectTask(
-        dataset=dataset(sources, n),
-        solver=look_again(dialect=dialect, settings=settings),
-        scorer=graded(rubric=rubric),
+        dataset=dataset(sources, n), solver=look_again(dialect=dialect, settings=settings), scorer=graded(rubric=rubric)
     )
 
 

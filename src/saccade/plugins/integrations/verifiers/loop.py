@@ -166,13 +166,7 @@ class LookHarness(vf.Harness[LookHarnessConfig]):  # type: ignore[misc]
         self._dialect, self._tools = self._settings.spoken()
 
     async def launch(
-        self,
-        ctx: vf.ModelContext,
-        trace: vf.Trace,
-        runtime: vf.Runtime,
-        endpoint: str,
-        secret: str,
-        *rest: Any,
+        self, ctx: vf.ModelContext, trace: vf.Trace, runtime: vf.Runtime, endpoint: str, secret: str, *rest: Any
     ) -> vf.ProgramResult:
         """Play the episode, and leave its trajectory in the trace; an outage is a failed program.
 

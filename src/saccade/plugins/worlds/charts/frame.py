@@ -76,15 +76,9 @@ class ChartScale:
 
 
 MARKS: tuple[Colour, ...] = (
-    (214, 40, 40),
-    (36, 84, 205),
-    (30, 150, 60),
-    (245, 130, 20),
-    (128, 52, 168),
-    (150, 96, 52),
-    (235, 110, 170),
+    (214, 40, 40), (36, 84, 205), (30, 150, 60), (245, 130, 20), (128, 52, 168), (150, 96, 52), (235, 110, 170),
     (20, 160, 175),
-)
+)  # fmt: skip
 """Colours of marks, told apart at a glance on light and on dark paper."""
 
 _PAPERS: tuple[tuple[Colour, Colour, Colour, Colour], ...] = (

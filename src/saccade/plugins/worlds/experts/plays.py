@@ -219,8 +219,6 @@ LONG: PhraseTable = {
         "[Looking at|In] the picture, the {noun} is [clearly |]{answer}[; no need to zoom in|].",
     ),
 }
-
-
 _INNERMOST = re.compile(r"\[([^\[\]]*)\]")
 _START = re.compile(r"(?:^|(?<=[.!?] ))[a-z]")
 _SLOT = re.compile(r"\{(\w+)\}")

@@ -495,38 +495,26 @@ _QUESTIONS: Final[tuple[tuple[str, Callable[..., str]], ...]] = (
         lambda rows, n, a, b: f"{int(n) * _number_at(rows, a) + _number_at(rows, b):.2f}",
     ),
 )
-
-
 _MEASURED: Final = 0.01
 """By how much of a chart's largest value one that was measured may differ from the step of the axis that it means."""
 _CHARTS: Final = ("chart-bar", "chart-line", "chart-pie")
 _ROWS: Final = ("field", "pieces", "price", "cost")
 """Kinds of questions about a form that one row of it answers."""
 _OF_LABELS: Final = (
-    r"for (.+) larger than for (.+)\?",
-    r"for (.+) and (.+)\?",
-    r"share of (.+) larger than that of (.+)\?",
-    r"for (.+) in this chart\?",
-    r"for (.+)\?",
-    r"whole is (.+)\?",
-)
+    r"for (.+) larger than for (.+)\?", r"for (.+) and (.+)\?", r"share of (.+) larger than that of (.+)\?",
+    r"for (.+) in this chart\?", r"for (.+)\?", r"whole is (.+)\?",
+)  # fmt: skip
 Values = Mapping[str, float]
 """Label -> value of the series that is asked about."""
 
 
-def _word(part: ExpertPart) -> Consulting:
-    seen = yield from use(part, "ocr", named_picture(part))
-    return Consulted(str(result_of(seen)["text"]), 1)
-
-
-def _cut_word(part: ExpertPart) -> Consulting:
-    seen = yield from _cut_and_read(part)
-    return Consulted(str(result_of(seen)["text"]), 2)
-
-
-def _cut_row(part: ExpertPart) -> Consulting:
-    seen = yield from _cut_and_read(part)
-    return Consulted(answer_of(part.scene.task.question, text_rows(result_of(seen)["lines"])), 2)
+def _read(part: ExpertPart, *, cut: bool = False, rows: bool = False) -> Consulting:
+    """Read the picture, or the evidence once it is cut out: the text is the answer, or its rows tell it."""
+    faint: dict[str, JsonValue] = {"min_confidence": 0.3} if rows else {}
+    seen = yield from _cut_and_read(part) if cut else use(part, "ocr", {**named_picture(part), **faint})
+    found = result_of(seen)
+    answer = answer_of(part.scene.task.question, text_rows(found["lines"])) if rows else str(found["text"])
+    return Consulted(answer, 1 + cut)
 
 
 def _cut_and_read(part: ExpertPart) -> Generator[Move, Seen, Seen]:
@@ -538,11 +526,6 @@ def _cut_and_read(part: ExpertPart) -> Generator[Move, Seen, Seen]:
     yield from use(part, "crop", {"image": scene.shown_as[name], "box": list(cut), "scale": 2})
     # The next number: the pictures of the question come first.
     return (yield from use(part, "ocr", {"image": f"{scene.opening.label}{scene.opening.pictures}"}, "then"))
-
-
-def _table(part: ExpertPart) -> Consulting:
-    seen = yield from use(part, "ocr", {**named_picture(part), "min_confidence": 0.3})
-    return Consulted(answer_of(part.scene.task.question, text_rows(result_of(seen)["lines"])), 1)
 
 
 def _chart(part: ExpertPart) -> Consulting:
@@ -597,11 +580,15 @@ def _looked_up(values: Values, name: str) -> float | None:
 
 
 _READING: Final = (
-    ToolStrategy("a word", ("ocr",), is_world("rotated-dark-text", kinds=("rotated",)), _word),
-    ToolStrategy("a word, cut out", ("crop", "ocr"), is_world("rotated-dark-text", kinds=("rotated",)), _cut_word),
-    ToolStrategy("a table", ("ocr",), is_world("table-arithmetic"), _table),
-    ToolStrategy("a form", ("ocr",), is_world("form-page"), _table),
-    ToolStrategy("a row of a form", ("crop", "ocr"), is_world("form-page", kinds=_ROWS), _cut_row),
+    ToolStrategy("a word", ("ocr",), is_world("rotated-dark-text", kinds=("rotated",)), _read),
+    ToolStrategy(
+        "a word, cut out", ("crop", "ocr"), is_world("rotated-dark-text", kinds=("rotated",)), partial(_read, cut=True)
+    ),
+    ToolStrategy("a table", ("ocr",), is_world("table-arithmetic"), partial(_read, rows=True)),
+    ToolStrategy("a form", ("ocr",), is_world("form-page"), partial(_read, rows=True)),
+    ToolStrategy(
+        "a row of a form", ("crop", "ocr"), is_world("form-page", kinds=_ROWS), partial(_read, cut=True, rows=True)
+    ),
     ToolStrategy("a chart", ("chartocr",), is_world(*_CHARTS), _chart),
 )
 
