@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
 from saccade.cli.main import run
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 OutFile: TypeAlias = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Also write every figure, as JSON, to this file.")
 ]
+Quick: TypeAlias = Annotated[
+    bool, typer.Option("--quick", help="Smaller and shorter: seconds, or a minute or two; most targets are not judged.")
+]
+Checkpoint: TypeAlias = Annotated[
+    str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
+]
+Threads: TypeAlias = Annotated[int, typer.Option(min=1, help="Threads of torch on a CPU.")]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -37,7 +45,7 @@ def benchmarks() -> None:
 
 @app.command()
 def sandbox(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and sessions: a minute or two.")] = False,
+    quick: Quick = False,
     out: OutFile = None,
     as_json: AsJson = False,
     only: Annotated[
@@ -55,8 +63,7 @@ def sandbox(
 
     rows = choose(only)
     _check_place(out)
-    # Where the output is no terminal, nobody can make the window wider afterwards.
-    console = plain_console(width=None if sys.stdout.isatty() else 180)
+    console = _console(180)
     with plain_console(stderr=True).status("starting") as status:
         report = measure(
             rows, QUICK if quick else FULL, on_progress=lambda what: status.update(Text(f"measuring {what}"))
@@ -69,50 +76,32 @@ def sandbox(
 
 
 @app.command()
-def loop(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: half a minute.")] = False,
-    out: OutFile = None,
-    as_json: AsJson = False,
-) -> None:
+def loop(quick: Quick = False, out: OutFile = None, as_json: AsJson = False) -> None:
     """The loop with a model that answers instantly: turns per second, its own cost, memory over many episodes."""
     from benchmarks.loop import FULL_LOOP, QUICK_LOOP, measure_loop
 
-    _measured(
-        "python -m benchmarks loop", partial(measure_loop, QUICK_LOOP if quick else FULL_LOOP), out, as_json=as_json
-    )
+    _measured("loop", partial(measure_loop, QUICK_LOOP if quick else FULL_LOOP), out, as_json=as_json)
 
 
 @app.command("eval")
-def evaluation(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer samples: some seconds.")] = False,
-    out: OutFile = None,
-    as_json: AsJson = False,
-) -> None:
+def evaluation(quick: Quick = False, out: OutFile = None, as_json: AsJson = False) -> None:
     """An evaluation with a model that answers after 50 ms: samples per second, memory, how soon it is continued."""
     from benchmarks.evaluation import FULL_EVAL, QUICK_EVAL, measure_eval
 
-    _measured(
-        "python -m benchmarks eval", partial(measure_eval, QUICK_EVAL if quick else FULL_EVAL), out, as_json=as_json
-    )
+    _measured("eval", partial(measure_eval, QUICK_EVAL if quick else FULL_EVAL), out, as_json=as_json)
 
 
 @app.command()
-def tasks(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer tasks: some seconds; no target is judged.")] = False,
-    out: OutFile = None,
-    as_json: AsJson = False,
-) -> None:
+def tasks(quick: Quick = False, out: OutFile = None, as_json: AsJson = False) -> None:
     """Sources of 100,000 tasks: seconds until they are open, and peak of memory. Needs pyarrow."""
     from benchmarks.tasks import FULL_TASKS, QUICK_TASKS, measure_tasks
 
-    _measured(
-        "python -m benchmarks tasks", partial(measure_tasks, QUICK_TASKS if quick else FULL_TASKS), out, as_json=as_json
-    )
+    _measured("tasks", partial(measure_tasks, QUICK_TASKS if quick else FULL_TASKS), out, as_json=as_json)
 
 
 @app.command()
 def tools(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: half a minute; no target is judged.")] = False,
+    quick: Quick = False,
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="TOOL", help="color_stats, ocr or grounding_dino; may be repeated."),
@@ -121,34 +110,27 @@ def tools(
     as_json: AsJson = False,
 ) -> None:
     """Calls of typed tools by 1 to 64 episodes at once, in worker processes and served. Needs [ocr,serve]."""
-    for package, extra in (("rapidocr", "ocr"), ("fastapi", "serve")):
-        if importlib.util.find_spec(package) is None:
-            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[{extra}]'")
+    _need("ocr", "rapidocr")
+    _need("serve", "fastapi")
     from benchmarks.tools import FULL_TOOLS, QUICK_TOOLS, TOOLS, measure_tools
 
     if unknown := [name for name in only or () if name not in TOOLS]:
         raise SettingsError(f"not measured: {', '.join(unknown)}. Choose from: {', '.join(TOOLS)}.")
     scale = QUICK_TOOLS if quick else FULL_TOOLS
-    _measured("python -m benchmarks tools", partial(measure_tools, scale, only=only or ()), out, as_json=as_json)
+    _measured("tools", partial(measure_tools, scale, only=only or ()), out, as_json=as_json)
 
 
 @app.command()
-def serve(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer requests: some seconds.")] = False,
-    out: OutFile = None,
-    as_json: AsJson = False,
-) -> None:
+def serve(quick: Quick = False, out: OutFile = None, as_json: AsJson = False) -> None:
     """A server of agents under 64 requests at once, with a model that answers after 50 ms: requests, memory."""
     from benchmarks.serve import FULL_SERVE, QUICK_SERVE, measure_serve
 
-    _measured(
-        "python -m benchmarks serve", partial(measure_serve, QUICK_SERVE if quick else FULL_SERVE), out, as_json=as_json
-    )
+    _measured("serve", partial(measure_serve, QUICK_SERVE if quick else FULL_SERVE), out, as_json=as_json)
 
 
 @app.command()
 def scale(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: a minute; no target is judged.")] = False,
+    quick: Quick = False,
     episodes: Annotated[
         list[int] | None, typer.Option(min=1, help="So many at once in place of 64, 256 and 1,024. May be repeated.")
     ] = None,
@@ -160,67 +142,51 @@ def scale(
     as_json: AsJson = False,
 ) -> None:
     """The host of 64, 256 and 1,024 episodes at once, with an engine that answers after a drawn time and no model."""
-    _check_train()
+    _need("train", "torch", "transformers", "accelerate")
     from benchmarks.scale import FULL_SCALE, QUICK_SCALE, measure_scale
 
     sizes = QUICK_SCALE if quick else FULL_SCALE
     sizes = sizes if episodes is None else sizes.with_episodes(episodes)
     sizes = sizes if many is None else replace(sizes, many=many)
-    _measured("python -m benchmarks scale", partial(measure_scale, sizes), out, as_json=as_json)
+    _measured("scale", partial(measure_scale, sizes), out, as_json=as_json)
 
 
 @app.command()
 def rollout(
-    model: Annotated[
-        str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
-    ] = "",
+    model: Checkpoint = "",
     turns: Annotated[int, typer.Option(min=1, help="Looks of an episode; with --quick fewer.")] = 4,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of torch on a CPU.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter episodes: some seconds.")] = False,
+    threads: Threads = 1,
+    quick: Quick = False,
     out: OutFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Rollouts and updates beside `generate` on the whole context and TRL: tokens per second, waiting, memory."""
-    _check_train()
+    _need("train", "torch", "transformers", "accelerate")
     # Threads of torch that wait by spinning are many times slower when sandboxes run beside them.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     from benchmarks.rollout import FULL_ROLLOUT, QUICK_ROLLOUT, measure_rollout
     from saccade.models.registry import checkpoint_named
 
     scale = QUICK_ROLLOUT if quick else replace(FULL_ROLLOUT, turns=turns)
-    _measured(
-        "python -m benchmarks rollout",
-        partial(measure_rollout, scale, checkpoint_named(model), threads),
-        out,
-        as_json=as_json,
-    )
+    _measured("rollout", partial(measure_rollout, scale, checkpoint_named(model), threads), out, as_json=as_json)
 
 
 @app.command()
 def local(
-    model: Annotated[
-        str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
-    ] = "",
+    model: Checkpoint = "",
     turns: Annotated[int, typer.Option(min=1, help="Turns of an episode; with --quick fewer.")] = 6,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of torch on a CPU.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter turns: some seconds.")] = False,
+    threads: Threads = 1,
+    quick: Quick = False,
     out: OutFile = None,
     as_json: AsJson = False,
 ) -> None:
     """A checkpoint in this process (local:FOLDER): one episode of several turns, and eight side by side."""
-    for package in ("torch", "transformers"):
-        if importlib.util.find_spec(package) is None:
-            raise UnavailableError(f"the package `{package}` is not installed. Run: {install('local')}")
+    _need("local", "torch", "transformers")
     from benchmarks.local import FULL_LOCAL, QUICK_LOCAL, measure_local
     from saccade.models.registry import checkpoint_named
 
     scale = QUICK_LOCAL if quick else replace(FULL_LOCAL, turns=turns)
-    _measured(
-        "python -m benchmarks local",
-        partial(measure_local, scale, checkpoint_named(model), threads),
-        out,
-        as_json=as_json,
-    )
+    _measured("local", partial(measure_local, scale, checkpoint_named(model), threads), out, as_json=as_json)
 
 
 @app.command("real-model")
@@ -249,7 +215,7 @@ def real_model(
     with plain_console(stderr=True).status("starting") as status:
         played = measure_real_model(python, episodes, runs, lambda what: status.update(Text(what)), only or DIALECTS)
     if not as_json:
-        plain_console(width=None if sys.stdout.isatty() else 180).print(real_model_table(played))
+        _console(180).print(real_model_table(played))
     _keep({"played": [asdict(one) for one in played]}, out, as_json=as_json)
     if found := faults(played):
         raise SaccadeError("; ".join(found))
@@ -261,7 +227,7 @@ def tool_accuracy(
         Path | None,
         typer.Option(metavar="FOLDER", help="Also problems of Geometry3K: folders with data.json, logic_form.json."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer pictures: a minute or two.")] = False,
+    quick: Quick = False,
     out: OutFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -269,7 +235,7 @@ def tool_accuracy(
     from benchmarks.tool_accuracy import FULL_ACCURACY, QUICK_ACCURACY, measure_accuracy
 
     scale = QUICK_ACCURACY if quick else FULL_ACCURACY
-    _measured("python -m benchmarks tool-accuracy", partial(measure_accuracy, scale, problems), out, as_json=as_json)
+    _measured("tool-accuracy", partial(measure_accuracy, scale, problems), out, as_json=as_json)
 
 
 @app.command()
@@ -296,7 +262,7 @@ def grading(
     rows = [figures(*file) for file in files]
     if len(files) > 1:
         rows.append(figures("all", everything, sum(ungraded for *_, ungraded in files)))
-    console = plain_console(width=None if sys.stdout.isatty() else 150)
+    console = _console(150)
     if not as_json:
         console.print(grading_table(rows))
         console.print(*examples(everything, shown), sep="\n", highlight=False, markup=False, soft_wrap=True)
@@ -322,20 +288,20 @@ def lazy(
     with waiting("Grading"):
         items = [(item.grader, item) for item in by_hand()]
         parts = [earned(items), earned(list(of_data(folder))) if folder is not None else []]
-    console = plain_console(width=None if sys.stdout.isatty() else 150)
+    console = _console(150)
     for rows in filter(None, parts if not as_json else ()):
         console.print(lazy_table(rows))
     _keep({"earned": [asdict(row) for rows in parts for row in rows]}, out, as_json=as_json)
 
 
-def _check_train() -> None:
-    for package in ("torch", "transformers", "accelerate"):
+def _need(extra: str, *packages: str) -> None:
+    for package in packages:
         if importlib.util.find_spec(package) is None:
-            raise UnavailableError(f"the package `{package}` is not installed. Run: {install('train')}")
+            raise UnavailableError(f"the package `{package}` is not installed. Run: {install(extra)}")
 
 
 def _measured(
-    title: str, measure: Callable[[Callable[[str], None]], Sequence[Figure]], out: Path | None, *, as_json: bool
+    name: str, measure: Callable[[Callable[[str], None]], Sequence[Figure]], out: Path | None, *, as_json: bool
 ) -> None:
     """Measure, show the figures, and write them to a file."""
     from dataclasses import asdict
@@ -344,7 +310,7 @@ def _measured(
 
     _check_place(out)
     machine = this_machine()
-    console = plain_console(width=None if sys.stdout.isatty() else 150)
+    console = _console(150)
     with plain_console(stderr=True).status("starting") as status:
         figures = measure(lambda what: status.update(Text(f"measuring {what}")))
     if not as_json:
@@ -354,8 +320,13 @@ def _measured(
             highlight=False,
             markup=False,
         )
-        console.print(figure_table(figures, title))
+        console.print(figure_table(figures, f"python -m benchmarks {name}"))
     _keep({"machine": machine.as_dict(), "figures": [asdict(figure) for figure in figures]}, out, as_json=as_json)
+
+
+def _console(width: int) -> Console:
+    """So wide where the output is no terminal: nobody can make that wider afterwards."""
+    return plain_console(width=None if sys.stdout.isatty() else width)
 
 
 def _check_place(out: Path | None) -> None:

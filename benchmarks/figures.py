@@ -107,23 +107,6 @@ def only_child(pid: int) -> int:
     return int(child)
 
 
-def descendants(root: int) -> set[int]:
-    """Every process below `root` (Linux)."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            parent = parent_of(int(entry.name))
-            if parent is not None:
-                children.setdefault(parent, []).append(int(entry.name))
-    processes: set[int] = set()
-    waiting = [root]
-    while waiting:
-        for child in children.get(waiting.pop(), []):
-            processes.add(child)
-            waiting.append(child)
-    return processes
-
-
 def pss_bytes(pids: set[int]) -> int:
     """Proportional set size of the processes together: shared pages count once, divided among those who share.
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from rich.table import Table
@@ -308,7 +307,7 @@ def measure(
         setup = Setup(write_photo(folder / "photo.jpg"), scale, machine.cores)
         ours = stack.enter_context(Saccade())
         isolation = ours.isolation()
-        contenders = [cast(Peer, ours), *(stack.enter_context(peer()) for peer in peers)]
+        contenders: list[Peer] = [ours, *(stack.enter_context(peer()) for peer in peers)]
         missing: dict[str, str] = {}
         results = tuple(_measured(row, contenders, setup, missing, on_progress) for row in rows)
         on_progress("the limits")

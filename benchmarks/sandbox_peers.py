@@ -17,10 +17,11 @@ import subprocess
 import sys
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from saccade.errors import SandboxError, UnavailableError
 from saccade.sandbox.isolation import Isolation
@@ -56,35 +57,38 @@ class PeerSession(Protocol):
         """End the session."""
 
 
-class Peer(Protocol):
+class Peer(ABC):
     """A way to run Python for a model; a context that holds what its sessions share."""
 
-    name: str
+    name: ClassVar[str]
     """Head of its column."""
-    install: str
+    install = "(comes with Python)"
     """What installs it."""
-    slow: bool
+    slow = False
     """Whether sessions take so long to start that they are measured fewer times."""
-    parallel: bool
+    parallel = False
     """Whether sessions may be used from different threads at the same time."""
-    libraries_at_start: bool
+    libraries_at_start = True
     """Whether a fresh session has numpy, Pillow and matplotlib imported already."""
-    keeps_state: bool
+    keeps_state = True
     """Whether a variable is still there in the next cell."""
-    shows_images: bool
+    shows_images = False
     """Whether `Image.show` gives a picture back."""
-    picture_setup: str
+    picture_setup = ""
     """A cell to run once, unmeasured, so that pictures come back."""
 
+    @abstractmethod
     def start(self, photo: Path | None = None) -> PeerSession:
         """A new session; with `photo`, that picture is the variable `image_clue_0`, opened and decoded.
 
         Raises `UnavailableError` if the peer is not installed.
         """
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *exc: object) -> None: ...
+    def __exit__(self, *exc: object) -> None:
+        return None
 
 
 def opening(photo: Path | None) -> str:
@@ -240,17 +244,13 @@ class SaccadeSession:
         self.session.close()
 
 
-class Saccade:
+class Saccade(Peer):
     """The local sandbox."""
 
     name = "saccade"
     install = "pip install saccade"
-    slow = False
     parallel = True
-    libraries_at_start = True
-    keeps_state = True
     shows_images = True
-    picture_setup = ""
 
     def __init__(self) -> None:
         self._box = SyncSandbox(LocalSandbox())
@@ -299,27 +299,14 @@ class ExecSession:
         self._names.clear()
 
 
-class Exec:
+class Exec(Peer):
     """Namespaces in this process."""
 
     name = "exec"
-    install = "(comes with Python)"
-    slow = False
-    parallel = False
-    libraries_at_start = True
-    keeps_state = True
-    shows_images = False
-    picture_setup = ""
 
     def start(self, photo: Path | None = None) -> ExecSession:
         """A new namespace."""
         return ExecSession(photo)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        return None
 
 
 _SUBPROCESS_SECONDS = 120.0
@@ -348,27 +335,18 @@ class SubprocessSession:
         """No process has to be ended."""
 
 
-class Subprocess:
+class Subprocess(Peer):
     """A process per cell."""
 
     name = "subprocess"
-    install = "(comes with Python)"
     slow = True
     parallel = True
     libraries_at_start = False
     keeps_state = False
-    shows_images = False
-    picture_setup = ""
 
     def start(self, photo: Path | None = None) -> SubprocessSession:
         """The process starts with the first cell."""
         return SubprocessSession(photo)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        return None
 
 
 JUPYTER_INSTALL = "pip install jupyter_client ipykernel matplotlib-inline"
@@ -426,7 +404,7 @@ class JupyterSession:
         self._manager.shutdown_kernel(now=True)
 
 
-class Jupyter:
+class Jupyter(Peer):
     """Kernels, one per session."""
 
     name = "jupyter"
@@ -434,19 +412,12 @@ class Jupyter:
     slow = True
     parallel = True
     libraries_at_start = False
-    keeps_state = True
     shows_images = True
     picture_setup = _INLINE
 
     def start(self, photo: Path | None = None) -> JupyterSession:
         """A new kernel."""
         return JupyterSession(photo)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        return None
 
 
 SMOLAGENTS_INSTALL = "pip install smolagents"
@@ -484,24 +455,12 @@ class SmolagentsSession:
         """No process has to be ended."""
 
 
-class Smolagents:
+class Smolagents(Peer):
     """Executors in this process."""
 
     name = "smolagents"
     install = SMOLAGENTS_INSTALL
-    slow = False
-    parallel = False
-    libraries_at_start = True
-    keeps_state = True
-    shows_images = False
-    picture_setup = ""
 
     def start(self, photo: Path | None = None) -> SmolagentsSession:
         """A new executor."""
         return SmolagentsSession(photo)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        return None

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks.figures import descendants, pss_bytes
+from benchmarks.figures import pss_bytes
 from benchmarks.sandbox_peers import (
     BenchScale,
     Measurement,
@@ -33,6 +33,7 @@ from benchmarks.sandbox_peers import (
     milliseconds,
 )
 from saccade.errors import SaccadeError, SandboxError
+from saccade.plugins.audit.attacks.runner import descendants
 
 FIRST = "import numpy, PIL.Image, matplotlib.pyplot as plt\nprint('ready')"
 LOOK = "print(image_clue_0.size, image_clue_0.getpixel((7, 7)))"
@@ -135,14 +136,23 @@ def memory_after_call(peer: Peer, setup: Setup) -> Result:
     return _memory(peer, setup)[1]
 
 
+P = TypeVar("P", bound=Peer)
+
+
+def _once(measure: Callable[[P, Setup], tuple[Result, ...]]) -> Callable[[P, Setup], tuple[Result, ...]]:
+    """Decorator: work that gives the figures of two rows is done once for each contender."""
+
+    def shared(peer: P, setup: Setup) -> tuple[Result, ...]:
+        key = (measure.__name__, peer.name)
+        if key not in setup.shared:
+            setup.shared[key] = measure(peer, setup)
+        return setup.shared[key]
+
+    return shared
+
+
+@_once
 def _memory(peer: Peer, setup: Setup) -> tuple[Result, ...]:
-    key = ("memory", peer.name)
-    if key not in setup.shared:
-        setup.shared[key] = _measure_memory(peer, setup)
-    return setup.shared[key]
-
-
-def _measure_memory(peer: Peer, setup: Setup) -> tuple[Result, ...]:
     if not peer.keeps_state:
         return NotMeasured("no session"), NotMeasured("no session")
     count = setup.scale.slow_idle if peer.slow else setup.scale.idle
@@ -212,14 +222,8 @@ def _pictures(peer: Peer, setup: Setup, code: str) -> Result:
         session.close()
 
 
+@_once
 def _many(peer: Peer, setup: Setup) -> tuple[Result, ...]:
-    key = ("many", peer.name)
-    if key not in setup.shared:
-        setup.shared[key] = _measure_many(peer, setup)
-    return setup.shared[key]
-
-
-def _measure_many(peer: Peer, setup: Setup) -> tuple[Result, ...]:
     count = setup.scale.many
 
     def first(_: int) -> PeerSession:
@@ -297,14 +301,8 @@ def alive(ours: Saccade, setup: Setup) -> Result:
     return Measurement((float(answering),), note)
 
 
+@_once
 def _branches(ours: Saccade, setup: Setup) -> tuple[Result, ...]:
-    key = ("branches", ours.name)
-    if key not in setup.shared:
-        setup.shared[key] = _measure_branches(ours, setup)
-    return setup.shared[key]
-
-
-def _measure_branches(ours: Saccade, setup: Setup) -> tuple[Result, ...]:
     count = setup.scale.branches
     fill = (
         f"import numpy as np\nimage_clue_0.load()\ndata = np.ones({setup.scale.array_bytes}, np.uint8)\nprint(data[9])"

@@ -34,7 +34,7 @@ import torch
 from PIL import Image
 from transformers.utils import logging
 
-from benchmarks.figures import Figure, Peak, cpu_of, descendants, only_child, own_memory, parent_of, pss_bytes
+from benchmarks.figures import Figure, Peak, cpu_of, only_child, own_memory, parent_of, pss_bytes
 from benchmarks.servers import RECEIVED, TimedAnswers
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
@@ -43,6 +43,7 @@ from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import sandbox_at
 from saccade.errors import SandboxError, SettingsError
 from saccade.media.store import MediaStore
+from saccade.plugins.audit.attacks.runner import descendants
 from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Answer, Code
 from saccade.record.execution import Status

@@ -27,7 +27,7 @@ from benchmarks.evaluation import CODE, SECONDS, WITH_CODE, WITHOUT, straight
 from benchmarks.figures import Figure, cpu_of, memory_of
 from saccade.core.web import AsgiApp, Receive, Scope, Send, send_json
 from saccade.dialects.registry import load_dialect
-from saccade.episode.asking import AskSettings
+from saccade.episode.ask import AskSettings
 from saccade.errors import SandboxError
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.scripted import speak

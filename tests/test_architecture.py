@@ -273,11 +273,18 @@ def test_import_is_light() -> None:
     assert not heavy & set(run.stdout.split())
 
 
+def test_tools_on_ray_need_no_torch() -> None:
+    """Ray Serve's extra (`tools-serve`) brings none."""
+    code = "import saccade.plugins.verl.ray_serve, sys; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.strip() == "False"
+
+
 def test_only_the_environment_needs_gymnasium() -> None:
     none_of(
         f"{at(path)} imports {name}"
         for path in FILES
-        if not {"env", "openenv", "inspect", "verifiers"} & set(path.relative_to(SOURCE).parts)
+        if not {"env", "openenv"} & set(path.relative_to(SOURCE).parts)
         for name in imported(path)
         if name.startswith(("saccade.training.env", "gymnasium"))
     )

@@ -1,4 +1,5 @@
-"""README and docs: runnable blocks run as they stand, links and commands lead somewhere, excerpts are the code."""
+"""README and docs: runnable blocks run as they stand and print the answers that they hold, links and commands lead
+somewhere, excerpts are the code."""
 
 from __future__ import annotations
 
@@ -50,6 +51,22 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
+ANSWER = re.compile(r"# → (.+)$", re.MULTILINE)
+
+
+def not_printed(block: str, printed: str) -> list[str]:
+    """The answers in a block (`# → 5, 4`; `…` stands for anything) that are no line of what it printed, in order."""
+    lines = iter([" ".join(line.split()) for line in printed.splitlines()])
+    patterns = {answer: ".*".join(re.escape(part) for part in answer.split("…")) for answer in ANSWER.findall(block)}
+    return [answer for answer, pattern in patterns.items() if not any(re.fullmatch(pattern, line) for line in lines)]
+
+
+def test_an_answer_that_was_not_printed_is_noticed() -> None:
+    assert not_printed("ask  # → 5, 4\nsum\n# → a … c", "look\n5, 4\na  b c\n") == []
+    assert not_printed("ask  # → 5, 4", "15, 4\n5, 40\n") == ["5, 4"]
+    assert not_printed("# → 1\n# → 2", "2\n1\n") == ["2"]
+
+
 def cases() -> Iterator[object]:
     for page in PAGES:
         found = blocks(page)
@@ -66,6 +83,7 @@ def test_marks_are_understood() -> None:
         assert len(re.findall(r"^ *```.*runnable", text, re.MULTILINE)) == len(blocks(page)), page
         for block in blocks(page):
             assert block.language in PROGRAMS if block.name == "" else Path(block.name).suffix, (page, block)
+            assert not (block.name and ANSWER.search(block.text)), (page, block)
             count += 1
     assert count > 12
 
@@ -95,6 +113,8 @@ def test_blocks_run_as_they_stand(page: Path, slow: bool, tmp_path: Path) -> Non
                 check=False,
             )
             assert done.returncode == 0, f"{page.name}:\n{block.text}\n{done.stdout}\n{done.stderr}"
+            missing = not_printed(block.text, done.stdout)
+            assert not missing, f"{page.name}: {missing} was not printed\n{block.text}\n{done.stdout}"
 
 
 def draw(folder: Path) -> None:

@@ -3,7 +3,8 @@
 Pages of docs/ link to files of the repository, which a site does not have; each file that is named so becomes a page
 that shows it. The reference is a page for each topic of `saccade.PUBLIC` and each module of `saccade.PUBLIC_MODULES`,
 written by mkdocstrings from the docstrings. What stands behind the language of a code block is for the tests
-(`runnable`, the file of an excerpt): it is left out, or shown as a title.
+(`runnable`, `face`, the file of an excerpt): it is left out, or shown as a title. The start page has no columns beside
+it; assets/site.css gives it its look.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\]\((?P<target>(?:\.\./)+(?!\.)[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
-MARK = re.compile(r"^(?P<fence> *```\w+)[ ]+runnable[^\n]*$", re.MULTILINE)
+MARK = re.compile(r"^(?P<fence> *```\w+)[ ]+(?:runnable|face)\b[^\n]*$", re.MULTILINE)
 EXCERPT = re.compile(r"^(?P<fence> *```\w+)[ ]+(?P<file>[\w./-]+/[\w./-]+)$", re.MULTILINE)
+CODE = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
+LEFT = re.compile(r"^\s*(?:<p>)?(?:\d+\.|[*+-]) .*|^\s*(?:<p>)?\|.*\||```.*|\\\|", re.MULTILINE)
+ROW = re.compile(r"^ *\|.*\|$", re.MULTILINE)
 LANGUAGES = {".py": "python", ".toml": "toml", ".md": "markdown", ".sh": "bash", ".jsonl": "json"}
 
 
@@ -55,7 +59,23 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         above = len(PurePosixPath(page.file.src_uri).parts) - 1
         return f"]({'../' * above}{uri}{link['anchor'] or ''})"
 
-    return EXCERPT.sub(r'\g<fence> title="\g<file>"', MARK.sub(r"\g<fence>", LINK.sub(led, markdown)))
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
+    text = EXCERPT.sub(r'\g<fence> title="\g<file>"', MARK.sub(r"\g<fence>", LINK.sub(led, markdown)))
+    # GitHub wants a bar inside code of a table spelled `\|`; Python's Markdown shows the backslash.
+    return ROW.sub(lambda row: re.sub(r"`[^`]*`", lambda code: code[0].replace("\\|", "|"), row[0]), text)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The page as it is, the start page within an element that the style sheet knows.
+
+    Raises:
+        ValueError: a list, table or block of code is left as text, since Python's Markdown reads less than GitHub's.
+    """
+    left = LEFT.search(CODE.sub("", html))
+    if left is not None and page.file.abs_src_path is not None:
+        raise ValueError(f"docs/{page.file.src_uri} shows its Markdown as text: {left[0].strip()[:80]}")
+    return f'<div class="home">{html}</div>' if page.file.src_uri == "index.md" else html
 
 
 def shown_at(page: str, target: str) -> str | None:

@@ -42,8 +42,8 @@ from examples.reproduce.settings import (
 from saccade.core import sync
 from saccade.dialects.registry import load_dialect
 from saccade.episode.flow import Plan, limits_with
-from saccade.episode.run_folder import MEDIA, RunFolder
-from saccade.episode.settings import continued, sandbox_at
+from saccade.episode.run_folder import MEDIA, RunFolder, continued
+from saccade.episode.settings import sandbox_at
 from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError, TrainingError
 from saccade.grading.registry import scored_by_rule

@@ -22,7 +22,7 @@ from saccade.cli.ask import NO_MODEL
 from saccade.cli.ask_screen import AskScreen
 from saccade.cli.main import main
 from saccade.cli.output import visible
-from saccade.episode.asking import Question
+from saccade.episode.ask import Question
 from saccade.episode.flow import Said, Wrote
 from saccade.episode.run_folder import unfinished
 from saccade.errors import SettingsError, UnavailableError

@@ -15,7 +15,7 @@ from tests.test_extending import FILES
 from saccade.cli.main import main
 from saccade.cli.output import plain_console
 from saccade.core.settings import save_settings
-from saccade.episode.asking import AskSettings, suited
+from saccade.episode.ask import AskSettings, suited
 from saccade.errors import RegistryError, SettingsError
 from saccade.evals.protocols.errors import call_errors
 from saccade.grading.registry import newest, scored_by_rule

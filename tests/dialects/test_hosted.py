@@ -17,7 +17,7 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.exchanges import KeptModel
 from saccade.models.scripted import ScriptedModel
-from saccade.plugins.integrations.atif_write import SPACE, write_document
+from saccade.plugins.integrations.atif import SPACE, write_document
 from saccade.record.content import Answer, VideoPart
 from saccade.record.execution import Execution, ExecutionPicture, HostedCall, Status
 from saccade.record.task import NamedMedia, Task

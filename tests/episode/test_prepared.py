@@ -14,10 +14,11 @@ from tests.tasks.sources.files import jsonl
 from saccade.cli.main import main
 from saccade.dialects.question import VideoNotShownError
 from saccade.dialects.registry import load_dialect
-from saccade.episode.asking import AskSettings
-from saccade.episode.prepared import check_graders, grader_problems, prepared, prepared_to_ask
+from saccade.episode.ask import AskSettings
+from saccade.episode.prepared import prepared, prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
-from saccade.episode.task_media import scaled_down
+from saccade.episode.shown import scaled_down
+from saccade.episode.task_media import check_graders, grader_problems
 from saccade.errors import SettingsError
 from saccade.evals.run import open_sources
 from saccade.evals.settings import EvalSettings

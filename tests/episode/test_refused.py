@@ -13,12 +13,12 @@ from tests.episode.support import CODE, OK, plan, stored_task, task
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.registry import load_dialect
-from saccade.episode.asking import AskSettings, check_speaks
-from saccade.episode.drive import NotKeptError, Performer, run_kept
+from saccade.episode.ask import AskSettings, check_speaks
+from saccade.episode.drive import NotKeptError, Performer, begun, run_kept
 from saccade.episode.flow import Ask, Ran, Run, Said, Stopped
 from saccade.episode.prepared import check_room, prepared_to_ask
-from saccade.episode.run_folder import EpisodeJournal, RunFolder, begun
-from saccade.episode.settings import EpisodeSettings, PromptSettings, SessionLimits, check_continued
+from saccade.episode.run_folder import EpisodeJournal, RunFolder, check_continued
+from saccade.episode.settings import EpisodeSettings, PromptSettings, SessionLimits
 from saccade.episode.task_media import check_listed
 from saccade.episode.workbench import Workbench, _video_path, equipped
 from saccade.errors import IsolationError, RecordError, SandboxLostError, SettingsError, ToolLostError

@@ -12,8 +12,7 @@ from tests.shared_sandbox import LentSandbox
 from saccade.dialects.base import Observation
 from saccade.dialects.registry import DIALECTS, load_dialect, presets
 from saccade.episode.drive import run_episode
-from saccade.episode.flow import EpisodeOutcome, Plan
-from saccade.episode.repeats import told
+from saccade.episode.flow import EpisodeOutcome, Plan, told
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Code, ImagePart, Message, TextPart

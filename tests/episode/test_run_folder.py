@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.drive import run_kept
+from saccade.episode.drive import begun, run_kept
 from saccade.episode.flow import Event, Notice, Plan
-from saccade.episode.run_folder import UNFINISHED, EpisodeJournal, RunFolder, begun, open_journal, unfinished
+from saccade.episode.run_folder import UNFINISHED, EpisodeJournal, RunFolder, open_journal, unfinished
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.scripted import speak
 from saccade.record.content import Answer, Code
@@ -90,7 +90,7 @@ async def test_a_broken_off_episode_is_continued_without_asking_again(
     model = Turns(FIRST, SECOND, LAST)
     made = await play(tmp_path, model)
     assert model.asked == [1, 2]
-    assert [record.args for record in caplog.records if record.name == "saccade.episode.drive"] == [("t#0", 1)]
+    assert [record.args for record in caplog.records if "continues" in record.msg] == [("t#0", 1)]
     assert [turn.execution and turn.execution.stdout for turn in made.turns] == ["20\n", "42\n", None]
     assert (made.id, made.answer, made.stop) == ("t#0", "42", StopReason.ANSWERED)
     assert made.stop_detail == "Continued after turn 1; its earlier calls were run again, with the same output."

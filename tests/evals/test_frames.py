@@ -10,8 +10,8 @@ from tests.evals.support import oracle, settings
 from tests.media import clips
 
 from saccade.evals.protocols.base import load_protocol
+from saccade.evals.protocols.confidence import TokenEconomy
 from saccade.evals.protocols.study import Study, study
-from saccade.evals.protocols.tokens import TokenEconomy
 from saccade.evals.run import evaluate
 from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines

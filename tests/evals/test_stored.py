@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from saccade.errors import ModelLostError, RecordError, RegistryError, SettingsError, UnavailableError
-from saccade.evals.export import WRITERS, export, table
 from saccade.evals.grades import SampleFailure
 from saccade.evals.merge import merge
 from saccade.evals.regrade import Regrading, regrade
-from saccade.evals.rows import read_rows
+from saccade.evals.rows import WRITERS, export, read_rows, table
 from saccade.evals.run import continuing, evaluate
 from saccade.evals.verdicts import _needs_no_card
 from saccade.grading.registry import grade_of

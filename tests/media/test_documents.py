@@ -14,8 +14,7 @@ from PIL import Image
 
 from saccade.errors import DecodeError, MediaError, TooLargeError
 from saccade.media.colours import in_srgb
-from saccade.media.decode import DecodeLimits, UnknownFormatError, decode, decode_pages, decode_smaller
-from saccade.media.documents import kind, refusal
+from saccade.media.decode import DecodeLimits, UnknownFormatError, decode, decode_pages, decode_smaller, kind, refusal
 from saccade.media.store import MediaStore
 
 pillow_heif = pytest.importorskip("pillow_heif", reason="the extra `heic` is not installed")

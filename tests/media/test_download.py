@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from saccade.errors import MediaError, TooLargeError
 from saccade.media import modes
-from saccade.media.decode import DecodeLimits
-from saccade.media.download import MediaSettings, OwnMediaSettings, _is_public, _WebOnly, download, is_url, name_in
+from saccade.media.decode import DecodeLimits, MediaSettings, OwnMediaSettings, is_url
+from saccade.media.download import _is_public, _WebOnly, download, name_in
 from saccade.media.store import EncodeOptions
 from saccade.media.video import VideoLimits
 

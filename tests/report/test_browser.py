@@ -368,6 +368,40 @@ def test_contents_lead_to_sections(watched: Watched, report: Path) -> None:
 
 @NEEDED
 @pytest.mark.slow
+def test_a_report_reads_from_its_verdict_to_its_tables_to_its_figures(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    boxes = [page.locator(kind).first.bounding_box() for kind in (".lead", ".sheet", ".plot")]
+    lead, table, figure = (box["y"] for box in boxes if box is not None)
+    assert lead < table < figure
+    assert table < 450, "on the first screen"
+    assert page.inner_text(".lead").startswith("run is 67.0 % right, 56.9 to 75.8, of 91 tasks.")
+    assert page.locator("#protocols .sheet:visible, #protocols .plot:visible").count() == 0
+    summary = page.locator("#protocols summary:has-text('Tool use')")
+    summary.press("Enter")
+    assert page.locator("#protocols details.panel:has-text('Tool use') .sheet").first.is_visible()
+    flat = page.locator("#protocols details.panel:has-text('Tool use') .flat").first
+    assert flat.locator("summary").inner_text().endswith(" everywhere")
+    assert flat.locator(".plot").is_hidden()
+    flat.locator("summary").press("Enter")
+    assert flat.locator(".plot").is_visible()
+
+
+@NEEDED
+@pytest.mark.slow
+def test_a_table_says_that_it_scrolls_where_it_does(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    told = "(room) => [room.classList.contains('wider'), getComputedStyle(room, '::before').content]"
+    for width, wider in ((1440, False), (390, True), (1440, False)):
+        page.set_viewport_size({"width": width, "height": 800})
+        wanted = (
+            f"() => document.querySelector('#results .scroll').classList.contains('wider') === {str(wider).lower()}"
+        )
+        page.wait_for_function(wanted)
+        assert ("goes on" in page.locator("#results .scroll").first.evaluate(told)[1]) is wider
+
+
+@NEEDED
+@pytest.mark.slow
 def test_charts_and_tables_are_legible_in_dark_and_light(watched: Watched, report: Path) -> None:
     page = watched.open(report)
     fills = CONTRAST.replace("getComputedStyle(element).color", "getComputedStyle(element).fill")

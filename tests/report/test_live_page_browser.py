@@ -20,17 +20,18 @@ from tests.plugins.serve.live_pages import Typing, live, watched
 from tests.report.chromium import CONTRAST, NEEDED
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route
 
 pytestmark = [
     NEEDED,
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux"),
 ]
-FILES = """([data, type, kind]) => {
+SPEC = "compatible:slow@http://127.0.0.1:8911/v1"
+FILES = """([data, type, kind, name]) => {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
   const files = new DataTransfer();
-  files.items.add(new File([bytes], "street.png", { type }));
+  files.items.add(new File([bytes], name, { type }));
   const target = document.getElementById("drop");
   const event = kind === "paste"
     ? new ClipboardEvent("paste", { clipboardData: files, bubbles: true, cancelable: true })
@@ -48,8 +49,8 @@ def picture() -> bytes:
     return out.getvalue()
 
 
-def give(page: Page, data: bytes, kind: str = "drop", mime: str = "image/png") -> None:
-    page.evaluate(FILES, [base64.b64encode(data).decode(), mime, kind])
+def give(page: Page, data: bytes, kind: str = "drop", mime: str = "image/png", name: str = "street.png") -> None:
+    page.evaluate(FILES, [base64.b64encode(data).decode(), mime, kind, name])
 
 
 def width(page: Page) -> int:
@@ -58,15 +59,29 @@ def width(page: Page) -> int:
 
 
 def test_drop_ask_watch_share_and_history(browser: Browser, tmp_path: Path) -> None:
-    with live({"typing": Typing(seconds=0.1)}) as url, watched(browser, url) as page:
+    with live({SPEC: Typing(seconds=0.1)}) as url, watched(browser, url, expected=("400",)) as page:
         give(page, picture())
-        page.wait_for_selector("#media img")
-        give(page, b"text", mime="text/plain")
-        page.wait_for_selector("text=neither a picture nor a video")
+        page.wait_for_selector("#media figcaption:has-text('street.png 300×200')")
+        for name, said in (("notes.txt", "neither a picture"), ("holiday.png", "no picture that can be used")):
+            give(page, b"text", mime="text/plain", name=name)
+            page.wait_for_selector(f"#problem:has-text('{name} is {said}')")
+        assert page.locator("#media li").count() == 1
         page.fill("#question", "Which colour has the sign?")
+        held: list[Route] = []
+        page.route("**/live/ask", lambda route: held.append(route))
         page.keyboard.press("Enter")
+        shown = page.wait_for_selector(".run .early img")
+        assert shown is not None
+        assert shown.evaluate("(image) => image.naturalWidth") == 300, "before the server has opened it"
+        assert page.inner_text(".state") == "sending the picture"
+        place = page.locator(".stop-button").bounding_box()
+        page.wait_for_timeout(50)
+        held[0].continue_()
         page.wait_for_selector(".writing:has-text('I cut')")
+        page.wait_for_selector(".state:text-is('the model writes')")
         page.wait_for_selector(".turn:has-text('runs code'), .turn:has-text('ran code')")
+        assert page.locator(".early").count() == 0
+        assert page.locator(".stop-button").bounding_box() == place
         page.wait_for_selector(".playing .box.hue0")  # drawn while the episode goes on
         box, image = page.locator(".box .edge").bounding_box(), page.locator(".originals img").bounding_box()
         assert box is not None
@@ -78,6 +93,10 @@ def test_drop_ask_watch_share_and_history(browser: Browser, tmp_path: Path) -> N
         assert page.locator(".writing, .stop-button, .playing").count() == 0
         assert "ZeroDivisionError" in page.inner_text("#runs")
         assert "blue after 3 turns" in page.inner_text(".state")
+        assert (page.inner_text(".bar .name"), page.inner_text(".bar .dialect")) == ("slow", "pyvision@1:repo")
+        assert page.get_attribute(".bar .name", "title") == SPEC, "its owner may know where it is"
+        times = page.locator("#runs :is(.bar, .head, .turn > header) :text-matches('^[0-9.]+ m?s$') >> visible=true")
+        assert times.count() == 1, "one time in a card"
         page.click(".turn .frame")
         page.wait_for_selector("#lightbox[open] img")
         page.keyboard.press("Escape")
@@ -100,12 +119,14 @@ def test_drop_ask_watch_share_and_history(browser: Browser, tmp_path: Path) -> N
         shared = page.context.new_page()
         shared.goto((tmp_path / "shared.html").as_uri())
         assert shared.locator(".turn").count() == 3
+        assert shared.locator(".chips div").all_inner_texts()[:2] == ["model\ntyping", "dialect\npyvision@1:repo"]
+        assert shared.inner_text(".originals figcaption").startswith("street.png")
         assert shared.locator(".box.hue0").count() == 1
         assert shared.locator(".originals img").evaluate("(image) => image.naturalWidth") == 300
 
 
 def test_stop_keeps_what_was_done(browser: Browser) -> None:
-    model = Typing(seconds=0.1)
+    model = Typing(seconds=0.5)
     with live({"typing": model}) as url, watched(browser, url) as page:
         give(page, picture(), "paste")
         page.wait_for_selector("#media img")
@@ -125,7 +146,7 @@ def test_side_by_side_in_the_dark_on_a_phone(browser: Browser) -> None:
     models = {"quick": Typing(), "slow": Typing(seconds=0.01), "third": Typing()}
     with live(models) as url, watched(browser, url, 390, "dark") as page:
         assert width(page) <= 390
-        page.click(".tile >> nth=1")
+        page.click(".tile:has-text('Medical')")
         page.wait_for_selector("#media img")
         assert len(page.input_value("#choices").split(";")) == 4
         page.check("#models input >> nth=1")
@@ -141,11 +162,19 @@ def test_side_by_side_in_the_dark_on_a_phone(browser: Browser) -> None:
         page.set_viewport_size({"width": 1280, "height": 800})
         boxes = [page.locator(".run").nth(number).bounding_box() for number in (0, 1)]
         assert boxes[0]["y"] == boxes[1]["y"]  # type: ignore[index]
+        bars = [page.locator(".bar").nth(number).bounding_box() for number in (0, 1)]
+        assert bars[0]["height"] == bars[1]["height"]  # type: ignore[index]
+        assert page.locator(".numbers .scroll.wider").count() == 2, "a table that scrolls says so"
+        assert page.evaluate("document.getAnimations().length") == 0, "less motion was asked for"
         for selector in (".state", ".clock", ".save", ".turn pre", ".asked", ".label", "#anew"):
             assert page.locator(f"#runs {selector}, {selector}").first.evaluate(CONTRAST) >= 4.5, selector
         page.click("#anew")
         page.wait_for_selector("#history .tile")
         assert page.locator("#history .tile").count() == 1
+        page.wait_for_selector("#examples .time:has-text('took')")
+        times = page.locator("#examples .time").all_inner_texts()
+        assert len(times) == page.locator("#examples .tile").count()
+        assert ("took" in times[-1], times[0]) == (True, "not timed yet")
         for selector in ("#question", "#ask", ".take .dim", ".tile b", ".tile .text span", "kbd", ".small"):
             assert page.locator(selector).first.evaluate(CONTRAST) >= 4.5, selector
 
@@ -185,17 +214,23 @@ def test_the_keyboard_is_enough(browser: Browser) -> None:
 
 
 def test_a_token_is_asked_for_and_errors_are_told(browser: Browser) -> None:
-    with live({"typing": Typing()}, token=TOKEN, max_body_bytes=100_000) as url:
+    with live({SPEC: Typing()}, token=TOKEN, max_body_bytes=100_000) as url:
         with watched(browser, url, expected=("401", "400")) as page:
             page.fill("#token-field", TOKEN)
             page.keyboard.press("Enter")
             page.wait_for_selector("#examples .tile img")
             give(page, bytes(100_000))
             page.wait_for_selector("#problem:has-text('too large')")
-            give(page, b"no picture")
             page.fill("#question", "What?")
+            held: list[Route] = []
+            page.route("**/live/check", lambda route: held.append(route))
+            give(page, b"no picture")
             page.click("#ask")
-            page.wait_for_selector("#runs .problems:has-text('picture')")
+            page.wait_for_selector(".run")
+            held[0].continue_()
+            page.wait_for_selector("#problem:has-text('street.png is no picture')")
+            assert page.locator("#runs").is_hidden(), "nothing was asked"
+            assert SPEC not in page.content()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from saccade.evals.rows import EvalRow
 from saccade.evals.summary import summarise
 from saccade.report.runs import RIGHT, WRONG, EvalRun
 from saccade.report.sections.protocols import errors
-from saccade.report.sections.results import comparison, results
+from saccade.report.sections.results import comparison, results, verdict
 from saccade.report.sections.view import Panel
 from saccade.report.stored_run import StoredRun
 
@@ -161,8 +161,45 @@ def test_error_classes_are_compared_on_the_same_samples() -> None:
     assert "E4" not in lines, "one run tells nothing of it"
 
 
-def test_the_difference_of_two_runs_stands_first() -> None:
-    one, other = run("a", of("vstar@1", 6, 8)), run("b", of("vstar@1", 2, 8))
-    section = comparison((one, other))
+def test_every_run_is_compared_with_the_first() -> None:
+    first, second, third = (run(name, of("vstar@1", right, 8)) for name, right in (("a", 6), ("b", 2), ("c", 6)))
+    section = comparison((first, second, third, run("d", of("charxiv@1", 3, 8))))
     assert section is not None
-    assert section.panels[0].sheets[0].lines[0].cells[2] == "+50.0"
+    [panel] = section.panels
+    assert [line.cells[:3] for line in panel.sheets[0].lines] == [
+        ("a against b", "8", "+50.0"),
+        ("a against c", "8", "+0.0"),
+    ]
+    assert [note for note in panel.notes if note.startswith("a against d: ")]
+
+
+@pytest.mark.parametrize(
+    ("rights", "says"),
+    [
+        ({"a": 6}, "a is 75.0 % right, 40.9 to 92.9, of 8 tasks."),
+        ({"a": 6, "b": 2}, "a is 50.0 points better than b, 1.8 to 75.2, p = 0.12: not certain."),
+        ({"a": 0, "b": 8}, "b is 100.0 points better than a, 54.1 to 100.0, p = 0.0078: more than chance."),
+        ({"a": 3, "b": 3}, "a and b are equally often right, −21.7 to 21.7 points apart, p = 1."),
+        (
+            {"a": 0, "b": 4, "c": 8},
+            "c is right most often (100.0 %), 100.0 points better than a, 54.1 to 100.0, p = 0.0078: more than chance, "
+            "as one of 2 comparisons.",
+        ),
+        ({"a": None}, "a holds 8 samples, none graded."),
+        ({"a": None, "b": 8}, "b is 100.0 % right, 67.6 to 100.0, of 8 tasks."),
+        ({}, ""),
+    ],
+)
+def test_the_verdict_is_one_sentence(rights: dict[str, int | None], says: str) -> None:
+    runs = [
+        run(name, of("vstar@1", right or 0, 8) if right is not None else [row(f"{n}", None) for n in range(8)])
+        for name, right in rights.items()
+    ]
+    assert verdict(runs) == says
+
+
+def test_the_verdict_of_runs_that_cannot_be_compared() -> None:
+    empty, one, other = run("e", []), run("a", of("vstar@1", 6, 8)), run("b", of("charxiv@1", 2, 8))
+    assert verdict([empty]) == "e holds no samples."
+    assert results([empty]) is None
+    assert verdict([one, other]) == "a: 75.0 % right. It shares no graded task with b, so they are not compared."

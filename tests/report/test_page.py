@@ -238,6 +238,34 @@ def test_an_axis_holds_its_values(values: list[float], zero: bool) -> None:
     assert all(across.low <= tick <= across.high for tick in across.ticks)
 
 
+@pytest.mark.parametrize(("most", "end"), [(0.62, 1.0), (0.11, 1.0), (1.0, 1.0), (0.08, 0.08), (0.0, 1.0)])
+def test_an_axis_of_percent_ends_at_100_but_for_small_shares(most: float, end: float) -> None:
+    assert scale([most], (0, 100), zero=True, share=True).high == pytest.approx(end)
+
+
+def test_what_has_nothing_to_show_is_flat() -> None:
+    def flat(*figures: Figure | None) -> list[str]:
+        return [figure.flat for figure in figures if figure is not None]
+
+    assert flat(
+        *(bars("", "", {"a": {"x": one, "y": other}}, "", True) for one, other in ((0, 0), (1, 1), (0, 1)))
+    ) == [
+        "0%",
+        "100%",
+        "",
+    ]
+    assert flat(bars("", "", {"a": {"x": 1.0}}, "calls", False)) == [""], "one call is something"
+    assert flat(*(curves("", "", [Series("a", ((1, y), (2, y)), 0)], AXES) for y in (0, 0.5, 1))) == ["0%", "", "100%"]
+    kinds = {"right": "a", "wrong": "b"}
+    assert flat(
+        *(shares("", "", [StackedBar("a", parts)], kinds) for parts in ({"right": 2}, {"right": 2, "wrong": 1}))
+    ) == [
+        "right, 100%",
+        "",
+    ]
+    assert flat(dots("", "", [Dot("a", 1.0), Dot("b", 1.0)], "")) == ["100%"]
+
+
 @pytest.mark.parametrize(
     ("value", "step", "text"),
     [

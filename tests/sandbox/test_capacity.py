@@ -8,7 +8,7 @@ import pytest
 from tests.sandbox.providers import linux_only
 
 from saccade.errors import SandboxError
-from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.runner import descendants
 from saccade.sandbox import capacity, cgroup
 from saccade.sandbox import capacity as cgroup_room
 from saccade.sandbox.base import Limits

@@ -12,7 +12,7 @@ from tests.sandbox.providers import linux_only
 from benchmarks.sandbox_hostile import four_hostile, one_hostile
 from benchmarks.sandbox_peers import FULL, Measurement, Saccade
 from benchmarks.sandbox_work import Setup
-from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.runner import descendants
 from saccade.sandbox import capacity as gate_module
 from saccade.sandbox.base import Limits
 from saccade.sandbox.capacity import MOMENT_SECONDS, Gate

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.sandbox.providers import linux_only
 
-from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.runner import descendants
 from saccade.record.execution import Status
 from saccade.sandbox.base import Limits, Session
 from saccade.sandbox.link import Death, Memory, how_it_died, whose_doing

@@ -20,7 +20,7 @@ from tests.sandbox.providers import NAMESPACES, linux_only
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError
 from saccade.media.decode import decode
 from saccade.media.store import MediaStore, StoredImage
-from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.runner import descendants
 from saccade.record.execution import Status
 from saccade.sandbox.base import Limits, SessionOptions
 from saccade.sandbox.isolation import Isolation, Layer, LayerState

@@ -72,7 +72,7 @@ async def test_calls_rollbacks_and_branches(name: str) -> None:
 KILLED = """
 import asyncio, os
 from saccade import LocalSandbox
-from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.runner import descendants
 from saccade.sandbox.isolation import Layer
 
 async def main():

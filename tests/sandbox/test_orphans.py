@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from tests.sandbox.providers import linux_only
 
-from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.runner import descendants
 from saccade.record.execution import Status
 from saccade.sandbox.local import LocalSandbox
 

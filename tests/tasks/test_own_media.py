@@ -16,7 +16,7 @@ from PIL import Image
 from tests.media import clips
 
 from saccade.errors import DecodeError, MediaError, SaccadeError, SettingsError, TooLargeError
-from saccade.media.download import OwnMediaSettings
+from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.tasks.own_media import brought, take, task_from_files

@@ -34,8 +34,8 @@ SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
     "muon": ({}, "muon"),
 }
 """Settings of the model, and the method of the optimizer."""
-PASSES = ([2], [0], [1])
-"""The first has a picture; of two processes one has a pass less."""
+PASSES = ([2, 0], [0], [1])
+"""The first has a picture, and two rows packed into one; of two processes one has a pass less."""
 CLIP = 0.5
 
 
@@ -70,7 +70,7 @@ def scenario(checkpoint: Path, out: Path, name: str, processes: Processes) -> No
     trained = load_trainable(settings, processes.device, 0)
     run = RunFolder(out / f"run-{processes.rank}")
     learned = rows(trained, run)
-    collate = Collator(trained.encoder, PictureTensors(trained.encoder, run.store), trained.model, packed=False)
+    collate = Collator(trained.encoder, PictureTensors(trained.encoder, run.store), trained.model, packed=trained.packs)
     optimizer = OptimizerSettings.model_validate({"method": method, "learning_rate": 1e-3})
     learner = make_learner(trained, optimizer, processes, shard=True)
     checkpoints = Checkpoints(out / "checkpoints", KeepSettings(checkpoints=9), processes)
@@ -93,6 +93,7 @@ def scenario(checkpoint: Path, out: Path, name: str, processes: Processes) -> No
     optimizer_bytes = local_bytes([value for values in state for value in values.values() if value.ndim])
     done = 0 if stored is None else stored[0].step
     learner.save(checkpoints, RunState(done + 2, 0, "data"))
+    checkpoints.finish()
     with learner.gathered(), torch.inference_mode(), trained.autocast():  # by itself: the first process alone
         hidden = None
         if processes.is_main:

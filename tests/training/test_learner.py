@@ -66,7 +66,9 @@ def test_what_was_shared_out_comes_together_in_order(monkeypatch: pytest.MonkeyP
 
 def test_a_checkpoint_that_several_wrote_is_read_as_one(tmp_path: Path) -> None:
     kept = Checkpoints(tmp_path, KeepSettings(), Processes(cpu=True))
-    folder = kept.save(RunState(3, 0, "data"), {"a": torch.zeros(2)}, {"a/step": torch.tensor(3.0)})
+    kept.save(RunState(3, 0, "data"), {"a": torch.zeros(2)}, {"a/step": torch.tensor(3.0)})
+    folder = kept.finish()
+    assert folder is not None
     save_file({"b": torch.ones(1)}, folder / "weights-1.safetensors")
     save_file({"b/step": torch.tensor(4.0)}, folder / "optimiser-1.safetensors")
     found = kept.latest()

@@ -26,8 +26,17 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn
 from saccade.tokens.batch import Batch
 from saccade.tokens.build import token_trajectory
+from saccade.tokens.caches import GIB
 from saccade.tokens.pictures import PictureTensors
-from saccade.training.memory import _pixel_bytes, minute_of_video, state_bytes, video_note
+from saccade.training.memory import (
+    Phase,
+    TrainingMemory,
+    _pixel_bytes,
+    minute_of_video,
+    state_bytes,
+    training_memory,
+    video_note,
+)
 from saccade.training.memory_passes import (
     PeakBytes,
     known_shapes,
@@ -69,7 +78,9 @@ def test_weights_are_those_of_the_checkpoint(tiny: Path) -> None:
     assert (state.gradients, state.optimizer, state.gathered_update) == (4 * learned, 8 * learned, 0)
 
 
-@pytest.mark.parametrize("more", [{}, {"gradient_checkpointing": True}, {"precision": "bfloat16"}], ids=str)
+@pytest.mark.parametrize(
+    "more", [{}, {"gradient_checkpointing": True}, {"gradient_checkpointing": 1}, {"precision": "bfloat16"}], ids=str
+)
 @pytest.mark.slow
 def test_a_pass_takes_what_was_planned(tiny: Path, more: dict[str, Any]) -> None:
     """Forward, scores and backward of the real model, above its weights and their gradients."""
@@ -92,6 +103,30 @@ def test_a_pass_takes_what_was_planned(tiny: Path, more: dict[str, Any]) -> None
         (scores.logprobs.sum() + scores.entropy.sum()).backward()
 
     assert planned == pytest.approx(allocated(update), rel=0.15)
+
+
+def test_as_few_layers_recompute_as_the_memory_asks_for(tiny: Path) -> None:
+    def planned(layers: bool | int | str) -> TrainingMemory:
+        settings = ModelSettings.model_validate({"source": str(tiny), "gradient_checkpointing": layers})
+        return training_memory(settings, 400, 1, low=False)
+
+    def phase(memory: TrainingMemory) -> Phase:
+        return memory.update(True, "tokens")
+
+    def room(memory: TrainingMemory) -> float:
+        """GiB at which a GPU just holds it."""
+        return (phase(memory).total / 0.9 + 2 * GIB) / 0.95 / GIB + 1e-6
+
+    auto, all_layers, none, one = (planned(layers) for layers in ("auto", True, False, 1))
+    assert auto.fitted(phase, None) == (auto, auto.layers)
+    assert auto.fitted(phase, room(all_layers) - 1e-3)[1] == auto.layers, "does not fit, which `check` says"
+    least, layers = auto.fitted(phase, room(none))
+    assert (phase(least).total, layers) == (phase(none).total, 0)
+    between, layers = auto.fitted(phase, room(none) - 1e-5)
+    assert layers == 1
+    assert between.language.held == pytest.approx(one.language.held, rel=0.05)
+    assert one.language.most <= 1.02 * between.language.most
+    assert none.fitted(phase, 80.0) == (none, 0), "the plan is asked only for `auto`"
 
 
 @pytest.mark.parametrize("vision", ["frozen", "full"])
@@ -261,7 +296,6 @@ def test_two_processes_learn_what_one_does(played: dict[int, Path], tiny: Path, 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")  # peft asks for it
 @pytest.mark.parametrize("name", ["full", "lora", "muon"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_plan_knows_what_a_process_keeps(played: dict[int, Path], tiny: Path, name: str, count: int) -> None:

@@ -18,7 +18,7 @@ from saccade.cli.output import AsJson, ToolNames, print_json
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
-    from saccade.episode.asking import AskSettings, Question
+    from saccade.episode.ask import AskSettings, Question
     from saccade.record.trajectory import Trajectory
 
 
@@ -100,7 +100,7 @@ def ask(
 ) -> None:
     """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
     from saccade.core.settings import load_settings
-    from saccade.episode.asking import AskSettings
+    from saccade.episode.ask import AskSettings
 
     given = named(model=model, dialect=dialect, prompt_file=prompt_file, tools=tools)
     if batch:
@@ -119,7 +119,7 @@ def ask(
 
 
 def _query(words: list[str], images: list[str], choices: list[str]) -> Question:
-    from saccade.episode.asking import Question
+    from saccade.episode.ask import Question
 
     if not words:
         raise SettingsError("there is no question. Write it last: saccade ask photo.jpg 'What is this?'")
@@ -146,7 +146,7 @@ def _default_model(query: Question) -> str:
 
 def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
     """Return the media and the question. Raises `SettingsError` if the last word is no question but a picture."""
-    from saccade.media.download import is_url
+    from saccade.media.decode import is_url
 
     *media, question = words
     if is_url(question) or (not question.endswith("?") and os.path.isfile(question)):
@@ -159,7 +159,7 @@ def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
 async def _ask(question: Question, settings: AskSettings, out: Path | None, *, quiet: bool) -> Trajectory:
     from saccade.cli.ask_screen import AskScreen
     from saccade.cli.output import plain_console
-    from saccade.episode.asking import AskTarget, answered, suited
+    from saccade.episode.ask import AskTarget, answered, suited
     from saccade.episode.drive import NotKeptError, unwatched
     from saccade.episode.flow import Effect, Event
 

@@ -15,7 +15,7 @@ from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
     from saccade.tasks.benchmarks.card import Card
-    from saccade.tasks.benchmarks.check import DataSetCheck
+    from saccade.tasks.benchmarks.registry import DataSetCheck
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -98,8 +98,7 @@ def _recognised(data: Path, say: Callable[[str], None]) -> tuple[str, Path]:
 
     Says what else could read it.
     """
-    from saccade.tasks.benchmarks.check import card_matches, sets_below
-    from saccade.tasks.benchmarks.registry import cards
+    from saccade.tasks.benchmarks.registry import card_matches, cards, sets_below
 
     own = data.resolve().name
     matches = card_matches(data) if data.is_dir() else []
@@ -136,8 +135,7 @@ def _recognised(data: Path, say: Callable[[str], None]) -> tuple[str, Path]:
 
 def _splits(card: Card, data: Path) -> list[tuple[str, str, bool]]:
     """Return the further splits of the card: how each is called, what names it, and whether it lies there."""
-    from saccade.tasks.benchmarks.check import other_splits
-    from saccade.tasks.benchmarks.registry import card_ids, load_card
+    from saccade.tasks.benchmarks.registry import card_ids, load_card, other_splits
 
     if card.id not in card_ids():
         return []
@@ -168,7 +166,7 @@ def _findings(findings: DataSetCheck, splits: list[tuple[str, str, bool]]) -> di
 def _read(card: Card, data: Path, store: Path) -> DataSetCheck:
     from saccade.media.store import MediaStore
     from saccade.tasks.benchmarks.benchmark import open_benchmark
-    from saccade.tasks.benchmarks.check import survey
+    from saccade.tasks.benchmarks.registry import survey
 
     benchmark = open_benchmark(card, data)
     items = counted(benchmark.tasks(MediaStore(store)), f"Reading {card.id}", benchmark.count())

@@ -230,7 +230,7 @@ def export(
         )
     if dtype is not None:
         raise SettingsError("--dtype is for the model of a checkpoint, and this is none. Leave it out.")
-    from saccade.evals.export import export as exported
+    from saccade.evals.rows import export as exported
     from saccade.evals.rows import read_rows
 
     target = out or run / f"samples.{form or 'jsonl'}"
@@ -249,7 +249,7 @@ def _report(as_json: bool, what: str, count: int, target: Path | str) -> None:
 
 def _episodes(to: str, run: Path, out: Path | None, endpoint: str, *, content: bool) -> tuple[str, int, Path | str]:
     from saccade.episode.run_folder import TRAJECTORIES
-    from saccade.evals.export import EXPORTS
+    from saccade.evals.rows import EXPORTS
     from saccade.record.codec import read_ids, read_lines
     from saccade.record.trajectory import Trajectory
 

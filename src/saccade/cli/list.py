@@ -64,7 +64,7 @@ KINDS = {
     "formats": ListedKind(
         "saccade.training.sft.formats.base:FORMATS", "formats of training data", "convert --from NAME --to NAME"
     ),
-    "exports": ListedKind("saccade.evals.export:EXPORTS", "forms of episodes for others", "export --to NAME"),
+    "exports": ListedKind("saccade.evals.rows:EXPORTS", "forms of episodes for others", "export --to NAME"),
     "task-forms": ListedKind(
         "saccade.tasks.sources.survey:TASK_FORMS", "forms of tasks for others", "tasks write --to NAME"
     ),

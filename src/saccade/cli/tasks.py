@@ -54,7 +54,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Count tasks by source and tag, and say which rows give none; 1 if there are such rows."""
-    from saccade.episode.prepared import grader_problems
+    from saccade.episode.task_media import grader_problems
     from saccade.tasks.sources.survey import counts, lines, media_problems
 
     opened = _opened(sources, n, data, split, tag)

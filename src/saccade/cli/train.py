@@ -74,11 +74,11 @@ def model_settings(model: str | None, shard: bool | None) -> dict[str, object]:
 
 
 def show_plan(
-    plan: Callable[[str], MemoryPlan],
+    plan: Callable[[str, float], MemoryPlan],
     memory: float | None,
     more: Callable[[MemoryPlan], Iterable[str]] = lambda made: (),
 ) -> None:
-    """Print what `plan(device)` gives, and `more` lines.
+    """Print what `plan(device, GiB)` gives, and `more` lines.
 
     Raises:
         SettingsError: it does not fit, or there is neither a GPU nor a `memory`.
@@ -88,7 +88,7 @@ def show_plan(
     if memory is None and not torch.cuda.is_available():
         raise SettingsError("there is no GPU here whose memory could be read: say how much each has, --gpu-memory 80")
     given = memory or torch.cuda.get_device_properties(0).total_memory / 2**30
-    made = plan("cuda")
+    made = plan("cuda", given)
     print(made.text(given))
     for line in more(made):
         print(line)
@@ -262,7 +262,7 @@ def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None, t
     from saccade.training.rl.run import plan_memory
 
     show_plan(
-        lambda device: plan_memory(settings, processes, device),
+        lambda device, gib: plan_memory(settings, processes, device, gib),
         gpu_memory,
         lambda made: _run_plan(settings, processes, made.weights, throughput),
     )
@@ -333,7 +333,7 @@ def sft(
         need_training()
         from saccade.training.sft.run import plan_memory
 
-        show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
+        show_plan(lambda device, gib: plan_memory(settings, processes, device, gib), gpu_memory)
         return
     if not settings.data.runs:
         raise SettingsError("no run folder is named: give at least one with --data, or as data.runs in the recipe")

@@ -147,10 +147,8 @@ def noted_files(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def check_files(path: str | os.PathLike[str]) -> None:
-    """Check that the files that saved settings noted are still as they were.
-
-    Raises:
-        SettingsError: one has changed, or is gone.
+    """Check that the files that saved settings noted are still as they were. Raises `SettingsError` if one has changed,
+    or is gone.
     """
     for place, before in noted_files(path).items():
         code = Reference(place, "")

@@ -52,10 +52,8 @@ class _Header(NamedTuple):
 
 
 def quick_png(image: Image.Image) -> bytes:
-    """Return the pixels of a picture of mode L, RGB or RGBA, losslessly, without metadata.
-
-    Raises:
-        ValueError: it has another mode, or no pixels.
+    """Return the pixels of a picture of mode L, RGB or RGBA, losslessly, without metadata. Raises `ValueError` if it
+    has another mode, or no pixels.
     """
     if image.mode not in PNG_COLOURS or not (image.width and image.height):
         raise ValueError(f"cannot write a picture of mode {image.mode} and {image.width}x{image.height} pixels so")

@@ -59,10 +59,8 @@ class Registry(Generic[T]):
 
     @cached_property
     def entries(self) -> Mapping[str, str]:
-        """Every id and its target, those of installed packages included.
-
-        Raises:
-            RegistryError: an installed package claims an id that is taken, or one that is no id.
+        """Every id and its target, those of installed packages included. Raises `RegistryError` if an installed package
+        claims an id that is taken, or one that is no id.
         """
         return MappingProxyType(self._registered[0])
 
@@ -154,9 +152,7 @@ class Registry(Generic[T]):
 
     def load_recorded(self, name: str) -> T:
         """Load what a stored record names: an id, or code that this process has loaded before. A record runs no code.
-
-        Raises:
-            RegistryError: as `load`, or it is code that nobody named in this process.
+        Raises `RegistryError` as `load`, or it is code that nobody named in this process.
         """
         self.check_recorded(name)
         return self.load(name)

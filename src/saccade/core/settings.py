@@ -118,10 +118,8 @@ def load_settings(
 
 
 def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
-    """Read the settings that a run saved; code that they name is not run for it.
-
-    Raises:
-        SettingsError: as `load_settings`.
+    """Read the settings that a run saved; code that they name is not run for it. Raises `SettingsError` as
+    `load_settings`.
     """
     mistakes: list[str] = []
     return _loaded(_validate(kind, _read(Path(path)), {}, mistakes, _SAVED), mistakes, path)
@@ -328,10 +326,8 @@ def _is_model(annotation: object) -> bool:
 
 
 def to_toml(data: Mapping[str, object]) -> str:
-    """Return TOML text of `data`: first its plain values, then a `[table]` for each mapping in it.
-
-    Raises:
-        ValueError: a value has no form in TOML.
+    """Return TOML text of `data`: first its plain values, then a `[table]` for each mapping in it. Raises `ValueError`
+    if a value has no form in TOML.
     """
     return "\n".join(_table(data, ())).lstrip("\n") + "\n"
 

@@ -45,9 +45,7 @@ class BearerGate:
 
     def __init__(self, app: AsgiApp, token: str | None, *, refusal: bytes, free: Collection[str] = ()) -> None:
         """`token` None asks nobody; `refusal` is the JSON body of the 401; `free` are paths that everybody may ask.
-
-        Raises:
-            SettingsError: the token is empty.
+        Raises `SettingsError` if the token is empty.
         """
         if token is not None and not token.strip():
             raise SettingsError("the token is empty; give a long random one, for example of `openssl rand -hex 32`.")

@@ -220,11 +220,8 @@ class Dialect(ABC):
         return None
 
     def with_prompts(self, prompts: Prompts) -> Self:
-        """Return the same dialect with the texts of `prompts` in place of its own.
-
-        Raises:
-            SettingsError: it has none.
-            PromptFileError: as `Prompts.replaced_by`.
+        """Return the same dialect with the texts of `prompts` in place of its own. Raises `SettingsError` if it has
+        none, `PromptFileError` as `Prompts.replaced_by`.
         """
         if not self.prompts.templates:
             raise SettingsError(f"dialect {self.id} has no prompt that a file could replace. Leave it out.")
@@ -235,10 +232,8 @@ class Dialect(ABC):
         return self._with(prompts=Prompts({**self.prompts.templates, name: text}, self.prompts.source))
 
     def with_boxes(self, boxes: BoxSpace) -> Self:
-        """Return the same dialect for a model whose boxes count that; its own system message says so.
-
-        Raises:
-            SettingsError: it cannot be told so.
+        """Return the same dialect for a model whose boxes count that; its own system message says so. Raises
+        `SettingsError` if it cannot be told so.
         """
         if "boxes" not in getattr(self, "__dataclass_fields__", {}):
             raise SettingsError(f"dialect {self.id} fixes what boxes count ({self.boxes}). Leave boxes out.")

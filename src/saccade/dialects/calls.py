@@ -208,11 +208,7 @@ def listed(tools: Sequence[ToolSpec], prompts: Prompts) -> str:
 
 
 def with_tool_list(dialect: Dialect, form: ToolList) -> Dialect:
-    """Return the dialect with its tools listed in that form.
-
-    Raises:
-        SettingsError: it lists none in its prompt.
-    """
+    """Return the dialect with its tools listed in that form. Raises `SettingsError` if it lists none in its prompt."""
     if not form:
         return dialect
     if TOOL not in dialect.prompts.templates:
@@ -280,10 +276,8 @@ def hint_lines(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
 
 
 def hinted(dialect: Dialect) -> Dialect:
-    """Return the dialect with the lines at the end of its system message.
-
-    Raises:
-        SettingsError: it lists no tools in its system message, or no registered tool of those says what it suits.
+    """Return the dialect with the lines at the end of its system message. Raises `SettingsError` if it lists no tools
+    in its system message, or no registered tool of those says what it suits.
     """
     texts = dialect.prompts.templates
     if not dialect.offers_tools or TOOL not in texts or not texts.get(SYSTEM):

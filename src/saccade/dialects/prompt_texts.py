@@ -104,9 +104,7 @@ class Prompts:
 
     def around_query(self, name: str, values: Mapping[str, str]) -> tuple[str, ...]:
         """Return the template called `name` cut at each `{query}`, all other fields filled in; at least two pieces.
-
-        Raises:
-            PromptFileError: there is no such template, or it is broken or asks for what this case does not have.
+        Raises `PromptFileError` if there is no such template, or it is broken or asks for what this case does not have.
         """
         pieces = [""]
         for literal, field in self.parse(name):
@@ -118,10 +116,8 @@ class Prompts:
         return tuple(pieces)
 
     def parse(self, name: str) -> tuple[tuple[str, str | None], ...]:
-        """Return the template called `name` as literal texts, each with the field that follows it.
-
-        Raises:
-            PromptFileError: there is no such template, or it cannot be used.
+        """Return the template called `name` as literal texts, each with the field that follows it. Raises
+        `PromptFileError` if there is no such template, or it cannot be used.
         """
         template = self.templates.get(name, self.templates.get(ANY) if is_question(name) else None)
         if template is None:
@@ -176,10 +172,8 @@ class Prompts:
         return made
 
     def renamed(self, names: Mapping[str, str]) -> Prompts:
-        """Return these with the text of each of `names` (place -> name here) in its place, and no other.
-
-        Raises:
-            PromptFileError: there is no such place, or no such text.
+        """Return these with the text of each of `names` (place -> name here) in its place, and no other. Raises
+        `PromptFileError` if there is no such place, or no such text.
         """
         if not names:
             return self

@@ -112,10 +112,8 @@ def _split(text: str, pictures: Sequence[int], videos: Sequence[int]) -> tuple[s
 
 
 def pictures_of(task: Task, dialect: str) -> tuple[tuple[str, ImagePart], ...]:
-    """Return names and pictures of the task's media, in their order.
-
-    Raises:
-        VideoNotShownError: the task has a video.
+    """Return names and pictures of the task's media, in their order. Raises `VideoNotShownError` if the task has a
+    video.
     """
     for item in task.media:
         if isinstance(item.part, VideoPart):
@@ -124,11 +122,7 @@ def pictures_of(task: Task, dialect: str) -> tuple[tuple[str, ImagePart], ...]:
 
 
 def videos_of(task: Task, dialect: str) -> tuple[tuple[str, VideoPart], ...]:
-    """Return names and videos of the task's media, in their order.
-
-    Raises:
-        SettingsError: the task has none.
-    """
+    """Return names and videos of the task's media, in their order. Raises `SettingsError` if the task has none."""
     found = tuple((item.name, item.part) for item in task.media if isinstance(item.part, VideoPart))
     if not found:
         raise SettingsError(
@@ -214,10 +208,8 @@ def opening_parts(
 
 
 def written(action: Action, thought: str) -> str:
-    """Return the text of a turn in the form that these dialects ask for.
-
-    Raises:
-        ValueError: the action is neither code nor an answer.
+    """Return the text of a turn in the form that these dialects ask for. Raises `ValueError` if the action is neither
+    code nor an answer.
     """
     before = f"{thought}\n\n" if thought else ""
     match action:

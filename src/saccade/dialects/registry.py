@@ -70,9 +70,7 @@ def recorded_dialect(recorded: str) -> Dialect:
 
 
 def presets(name: str) -> tuple[str, ...]:
-    """Return the names of the presets of a family, its default first; empty if it has none.
-
-    Raises:
-        RegistryError: nothing has that id, or it cannot be imported.
+    """Return the names of the presets of a family, its default first; empty if it has none. Raises `RegistryError` if
+    nothing has that id, or it cannot be imported.
     """
     return DIALECTS.presets(name)

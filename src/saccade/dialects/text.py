@@ -188,10 +188,8 @@ def fenced_code(text: str, finish: FinishReason, *, last: bool = True) -> Code |
 
 
 def checked(dialect: Dialect, text: str, action: Action) -> str:
-    """Return `text`, checked: the dialect reads `action` from it and would let the model write all of it.
-
-    Raises:
-        ValueError: it does not.
+    """Return `text`, checked: the dialect reads `action` from it and would let the model write all of it. Raises
+    `ValueError` if it does not.
     """
     ends = [text.find(stop) + len(stop) for stop in dialect.stop if stop in text]
     if ends and min(ends) < len(text):

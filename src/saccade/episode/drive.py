@@ -12,9 +12,11 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from saccade.core.disk import disk_words
+from saccade.core.plugins import own_version
 from saccade.episode.flow import (
     Ask,
     Call,
@@ -32,7 +34,6 @@ from saccade.episode.flow import (
     flow,
     own,
 )
-from saccade.episode.run_folder import RunFolder, again_text, open_journal, trajectory
 from saccade.episode.workbench import Workbench
 from saccade.errors import (
     ContextLimitError,
@@ -45,11 +46,15 @@ from saccade.errors import (
 )
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Model
-from saccade.record.trajectory import StopReason, Trajectory
+from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.sandbox.base import Sandbox
+from saccade.sandbox.registry import sandbox_at as sandbox_at
 
 if TYPE_CHECKING:
-    from saccade.episode.run_folder import EpisodeJournal
+    pass
+
+if TYPE_CHECKING:
+    from saccade.episode.run_folder import EpisodeJournal, RunFolder
     from saccade.tools.toolbox import Toolbox
 
 
@@ -277,7 +282,9 @@ async def run_kept(
         NotKeptError: it was played, and `folder` cannot be written.
         SettingsError, IsolationError, MediaError: as `run_episode` does.
     """
-    plan, journal = open_journal(folder, plan, model.name)
+    from saccade.episode.run_folder import again_text, open_journal
+
+    plan, journal = open_journal(folder, plan, begun(plan, model.name))
     for said in journal.says:
         watch(Notice(said))
     if journal.earlier:
@@ -293,3 +300,53 @@ async def run_kept(
     if journal.problem:
         watch(Notice(journal.problem))
     return trajectory
+
+
+def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: float) -> Trajectory:
+    """Return the trajectory of `outcome`; `model` is the name under which it was asked, `seconds` its wall time."""
+    layers = [turn.execution.layers for turn in outcome.turns if turn.execution is not None and turn.execution.layers]
+    _log.info("%s: %s after %d turns and %.1f s.", plan.id, outcome.stop.value, len(outcome.turns), seconds)
+    return Trajectory(
+        id=plan.id,
+        task=plan.task,
+        group=plan.group,
+        rollout=plan.rollout,
+        provenance=_provenance(plan, model, outcome.model, layers[0] if layers else ()),
+        prompt=outcome.prompt,
+        turns=outcome.turns,
+        stop=outcome.stop,
+        stop_detail=outcome.detail,
+        created=datetime.now(UTC),
+        seconds=seconds,
+    )
+
+
+def begun(plan: Plan, model: str) -> Trajectory:
+    """Return the trajectory before the first turn. Raises `SettingsError` for a task that the dialect cannot show."""
+    return Trajectory(
+        id=plan.id,
+        task=plan.task,
+        group=plan.group,
+        rollout=plan.rollout,
+        provenance=_provenance(plan, model),
+        prompt=plan.opening.messages,
+    )
+
+
+def _provenance(plan: Plan, model: str, revision: str = "", layers: tuple[str, ...] = ()) -> Provenance:
+    session = plan.dialect.session
+    return Provenance(
+        saccade=own_version(),
+        dialect=plan.dialect.id,
+        model=model,
+        model_revision=revision,
+        sampling=plan.sampling,
+        limits=plan.limits,
+        state_policy="" if plan.hosted else session.state.value,
+        tools=tuple(tool.name for tool in plan.dialect.tools),
+        boxes=plan.dialect.boxes.value,
+        repairs=session.repairs,
+        layers=layers,
+        settings=plan.settings,
+        notes=plan.notes,
+    )

@@ -14,9 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from saccade.core.sync import LoopThread
-from saccade.episode.drive import EventCallback, Performer, unwatched, within
+from saccade.episode.drive import EventCallback, Performer, trajectory, unwatched, within
 from saccade.episode.flow import Effect, EpisodeOutcome, Plan, Reply, flow
-from saccade.episode.run_folder import trajectory
 from saccade.episode.workbench import Workbench
 from saccade.errors import SandboxClosedError
 from saccade.media.store import MediaStore

@@ -6,14 +6,14 @@ fit into a session is refused here, before a model is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from saccade.dialects.base import Dialect, Opening
 from saccade.dialects.question import VideoNotShownError
 from saccade.episode.settings import EpisodeSettings, SessionLimits
-from saccade.episode.task_media import ShownAs, of_videos, scaled_down
+from saccade.episode.shown import ShownAs, of_videos, scaled_down
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
@@ -23,7 +23,7 @@ from saccade.tasks.frames import FrameSettings, framed, sampled
 from saccade.tasks.own_media import own_name
 
 if TYPE_CHECKING:
-    from saccade.tasks.sources.task_set import OpenSource
+    pass
 
 FRAMES_OF_ASK = FrameSettings(fps=1.0, most=16)
 """What `saccade ask` shows of a video whose dialect shows pictures only."""
@@ -158,23 +158,3 @@ def _with_memory(dialect: Dialect, task: Task) -> Dialect:
     if pixels <= _ARRAY_PIXELS:
         return dialect
     return SessionLimits(memory_bytes=dialect.sandbox.memory_bytes + _BYTES_OF_ARRAY * pixels).applied(dialect)
-
-
-# Whether the graders that tasks name can be had, before the first of them is played.
-
-
-def grader_problems(parts: Iterable[OpenSource]) -> Iterator[str]:
-    """Yields a sentence for each grader that tasks name and that cannot be had: how many tasks, the first, and why."""
-    from saccade.grading.registry import missing_graders
-
-    for part in parts:
-        for spec, reason in missing_graders(light.grader for light in part.lights).items():
-            names = [light.id for light in part.lights if light.grader == spec]
-            several = "tasks name" if len(names) > 1 else "task names"
-            yield f"{part.settings}: {len(names)} {several} the grader {spec!r} (the first: {names[0]}): {reason}"
-
-
-def check_graders(parts: Iterable[OpenSource]) -> None:
-    """Raises `SettingsError` for the first of `grader_problems`."""
-    for problem in grader_problems(parts):
-        raise SettingsError(problem)

@@ -8,26 +8,25 @@ reads the ids of its trajectories and nothing else, so that a long run is contin
 
 from __future__ import annotations
 
-import logging
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, NonNegativeInt
 
-from saccade.core.disk import disk_words
-from saccade.core.plugins import own_version
-from saccade.core.settings import save_settings, settings_toml
-from saccade.episode.flow import EpisodeOutcome, Plan
-from saccade.errors import RecordError
+from saccade.core.disk import check_files, disk_words
+from saccade.core.settings import Settings, differences, load_saved, save_settings, settings_toml
+from saccade.episode.flow import Plan
+from saccade.errors import RecordError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.base import SCHEMA_VERSION, Record, SchemaVersion
 from saccade.record.codec import append_lines, loads, read_ids, recover_lines
 from saccade.record.execution import Execution
-from saccade.record.trajectory import Provenance, Trajectory, Turn
+from saccade.record.trajectory import Trajectory, Turn
 
 TRAJECTORIES = "trajectories.jsonl"
 MEDIA = "media"
@@ -104,70 +103,11 @@ class RunFolder:
 def mended(root: Path) -> RunFolder:
     """Return the run folder, after a last line that a kill cut short was cut off.
 
-    The journal of that episode is still there.
-
-    Raises:
-        RecordError: as `RunFolder` does.
+    The journal of that episode is still there. Raises `RecordError` as `RunFolder` does.
     """
     if (root / TRAJECTORIES).is_file():
         recover_lines(root / TRAJECTORIES)
     return RunFolder(root)
-
-
-# An episode's outcome as the record that travels on.
-
-
-_log = logging.getLogger(__name__)
-
-
-def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: float) -> Trajectory:
-    """Return the trajectory of `outcome`; `model` is the name under which it was asked, `seconds` its wall time."""
-    layers = [turn.execution.layers for turn in outcome.turns if turn.execution is not None and turn.execution.layers]
-    _log.info("%s: %s after %d turns and %.1f s.", plan.id, outcome.stop.value, len(outcome.turns), seconds)
-    return Trajectory(
-        id=plan.id,
-        task=plan.task,
-        group=plan.group,
-        rollout=plan.rollout,
-        provenance=_provenance(plan, model, outcome.model, layers[0] if layers else ()),
-        prompt=outcome.prompt,
-        turns=outcome.turns,
-        stop=outcome.stop,
-        stop_detail=outcome.detail,
-        created=datetime.now(UTC),
-        seconds=seconds,
-    )
-
-
-def begun(plan: Plan, model: str) -> Trajectory:
-    """Return the trajectory before the first turn. Raises `SettingsError` for a task that the dialect cannot show."""
-    return Trajectory(
-        id=plan.id,
-        task=plan.task,
-        group=plan.group,
-        rollout=plan.rollout,
-        provenance=_provenance(plan, model),
-        prompt=plan.opening.messages,
-    )
-
-
-def _provenance(plan: Plan, model: str, revision: str = "", layers: tuple[str, ...] = ()) -> Provenance:
-    session = plan.dialect.session
-    return Provenance(
-        saccade=own_version(),
-        dialect=plan.dialect.id,
-        model=model,
-        model_revision=revision,
-        sampling=plan.sampling,
-        limits=plan.limits,
-        state_policy="" if plan.hosted else session.state.value,
-        tools=tuple(tool.name for tool in plan.dialect.tools),
-        boxes=plan.dialect.boxes.value,
-        repairs=session.repairs,
-        layers=layers,
-        settings=plan.settings,
-        notes=plan.notes,
-    )
 
 
 # An episode while it is played: each turn is on the disk before anything else is done, so a kill loses one call.
@@ -259,13 +199,12 @@ class Unfinished:
     """With the turns so far; its `stop` is None."""
 
 
-def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, EpisodeJournal]:
+def open_journal(folder: RunFolder, plan: Plan, head: Trajectory) -> tuple[Plan, EpisodeJournal]:
     """Return the plan of the unfinished episode in `folder` that `plan` continues, or `plan` itself; and its journal.
 
     An episode is continued by a plan of the same task, dialect, limits, sampling, settings, model and version of
     Saccade; others stay as they are.
     """
-    head = begun(plan, model)
     said: list[str] = []
     for item in unfinished(folder.root, said.append):
         trajectory = item.trajectory
@@ -331,3 +270,60 @@ def _what_differs(stored: Trajectory, head: Trajectory) -> str:
 def _outcome(execution: Execution) -> tuple[object, ...]:
     pictures = tuple(picture.image.sha256 for picture in execution.pictures)
     return execution.status, execution.stdout, execution.value, execution.traceback, pictures
+
+
+SETTINGS = "settings.toml"
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> RunFolder:
+    """Return the folder of a run, new or to be continued, with `settings` saved in it; a torn last line is cut off.
+
+    Raises:
+        SettingsError: it was made with other settings (names what differs but for `may_differ`), or it holds another
+            command's run, or a file of the user's code is another now.
+        RecordError: its trajectories cannot be read.
+    """
+    check_continued(root, settings, may_differ=may_differ)
+    folder = mended(root)
+    save_settings(settings, root / SETTINGS)
+    return folder
+
+
+def check_continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> None:
+    """Raises `SettingsError` as `continued` does, and changes nothing."""
+    saved, lines = root / SETTINGS, root / TRAJECTORIES
+    if saved.exists():
+        _check(root, saved_settings(type(settings), root), settings, may_differ)
+    elif lines.exists():
+        raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
+
+
+def saved_settings(kind: type[S], root: Path) -> S:
+    """Return the settings of class `kind` in the run folder `root`. Raises `SettingsError` if they are those of another
+    command, or cannot be read.
+    """
+    file = root / SETTINGS
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        missing = {name for name, field in kind.model_fields.items() if field.is_required()} - data.keys()
+    except (OSError, ValueError):
+        missing = set()  # what is wrong with the file is said below
+    if missing:
+        raise SettingsError(
+            f"{root} holds the run of another command: its {SETTINGS} does not say {' and '.join(sorted(missing))}. "
+            "Name another folder."
+        )
+    return load_saved(kind, file)
+
+
+def _check(root: Path, before: Settings, now: Settings, may_differ: Collection[str]) -> None:
+    changed = [item for item in differences(before, now) if item.name not in may_differ]
+    if changed:
+        listed = "\n".join(f"  {item}" for item in changed)
+        raise SettingsError(
+            f"{root} was made with other settings:\n{listed}\nUse the same ones to continue it, or another folder."
+        )
+    check_files(root / SETTINGS)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-import tomllib
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import Field
 
-from saccade.core.disk import check_files
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
-from saccade.core.settings import Settings, differences, load_saved, save_settings
+from saccade.core.settings import Settings
 from saccade.dialects.base import Dialect, ToolList
 from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.registry import load_dialect
-from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
 from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError
-from saccade.media.download import MediaSettings
+from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.sandbox.base import MIB, Limits, Sandbox
 from saccade.sandbox.registry import has_own_limits
@@ -55,10 +51,8 @@ class SessionLimits(Settings):
     workspace_bytes: int | None = Field(None, ge=MIB)
 
     def applied(self, dialect: D, sandbox: str = "local") -> D:
-        """Return the dialect with these limits for its sessions in `sandbox`.
-
-        Raises:
-            SettingsError: a limit is set that a remote sandbox decides itself, or the dialect's cannot be replaced.
+        """Return the dialect with these limits for its sessions in `sandbox`. Raises `SettingsError` if a limit is set
+        that a remote sandbox decides itself, or the dialect's cannot be replaced.
         """
         overrides = {name: value for name, value in self.model_dump().items() if value is not None}
         if not overrides:
@@ -154,7 +148,7 @@ class EpisodeSettings(SpeechSettings):
     model: str
     """As `saccade.models.registry` names it."""
     dialect: str = ""
-    """Empty: the one that suits the model, see `saccade.episode.asking`."""
+    """Empty: the one that suits the model, see `saccade.episode.ask`."""
     sampling: Sampling = Sampling()
     limits: EpisodeLimits = EpisodeLimits()
     """Those that are set stand in place of the dialect's."""
@@ -170,67 +164,3 @@ class EpisodeSettings(SpeechSettings):
     def provider(self, dialect: Dialect) -> Sandbox:
         """Return the sandbox, with the limits of the dialect; those of a remote one are its server's."""
         return sandbox_at(self.sandbox, dialect.sandbox)
-
-
-# A run folder that can be interrupted and resumed: its settings lie next to it, and what it holds is not made again.
-#
-# Continuing is exact where a trajectory depends on nothing but the settings and its id. One command at a time may write
-# to a folder.
-
-
-SETTINGS = "settings.toml"
-
-S = TypeVar("S", bound=Settings)
-
-
-def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> RunFolder:
-    """Return the folder of a run, new or to be continued, with `settings` saved in it; a torn last line is cut off.
-
-    Raises:
-        SettingsError: it was made with other settings (names what differs but for `may_differ`), or it holds another
-            command's run, or a file of the user's code is another now.
-        RecordError: its trajectories cannot be read.
-    """
-    check_continued(root, settings, may_differ=may_differ)
-    folder = mended(root)
-    save_settings(settings, root / SETTINGS)
-    return folder
-
-
-def check_continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> None:
-    """Raises `SettingsError` as `continued` does, and changes nothing."""
-    saved, lines = root / SETTINGS, root / TRAJECTORIES
-    if saved.exists():
-        _check(root, saved_settings(type(settings), root), settings, may_differ)
-    elif lines.exists():
-        raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
-
-
-def saved_settings(kind: type[S], root: Path) -> S:
-    """Return the settings of class `kind` in the run folder `root`.
-
-    Raises:
-        SettingsError: they are those of another command, or cannot be read.
-    """
-    file = root / SETTINGS
-    try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
-        missing = {name for name, field in kind.model_fields.items() if field.is_required()} - data.keys()
-    except (OSError, ValueError):
-        missing = set()  # what is wrong with the file is said below
-    if missing:
-        raise SettingsError(
-            f"{root} holds the run of another command: its {SETTINGS} does not say {' and '.join(sorted(missing))}. "
-            "Name another folder."
-        )
-    return load_saved(kind, file)
-
-
-def _check(root: Path, before: Settings, now: Settings, may_differ: Collection[str]) -> None:
-    changed = [item for item in differences(before, now) if item.name not in may_differ]
-    if changed:
-        listed = "\n".join(f"  {item}" for item in changed)
-        raise SettingsError(
-            f"{root} was made with other settings:\n{listed}\nUse the same ones to continue it, or another folder."
-        )
-    check_files(root / SETTINGS)

@@ -133,10 +133,8 @@ class Workbench:
         return await of_run(await session.run(effect.code, wall_seconds=wall_seconds), self._store)
 
     async def call(self, effect: Call) -> Execution:
-        """Call a typed tool; a wrong call is an execution too.
-
-        Raises:
-            ToolLostError: the tool's process or server failed, or a picture of the task cannot be decoded.
+        """Call a typed tool; a wrong call is an execution too. Raises `ToolLostError` if the tool's process or server
+        failed, or a picture of the task cannot be decoded.
         """
         from saccade.tools.context import Numbering, ToolContext
         from saccade.tools.toolbox import Toolbox

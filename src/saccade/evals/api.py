@@ -79,9 +79,7 @@ class Evaluation:
 
     def compare(self, other: Evaluation | Paths) -> Comparison:
         """Return this run against another over the same tasks; positive differences mean that this one is better.
-
-        Raises:
-            SettingsError: they have no task in common, or a task is not the same in both.
+        Raises `SettingsError` if they have no task in common, or a task is not the same in both.
         """
         return compared(self.rows, open_evaluation(other).rows, seed=self.settings.seed)
 

@@ -124,11 +124,8 @@ class CardSource:
         return tuple(unshown(OpenSource(SourceSettings(name=rows.label), rows, lights), dialect, frames))
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
-        """See `Source`. Tasks that are not in `out` yet are made now.
-
-        Raises:
-            DataError: a file of the data cannot be read.
-            UnavailableError: what reads it is not installed.
+        """See `Source`. Tasks that are not in `out` yet are made now. Raises `DataError` if a file of the data cannot
+        be read, `UnavailableError` if what reads it is not installed.
         """
         card = self.benchmark.card
         path = out / FOLDER / f"{card.name}-{_key(card, settings)}.jsonl"

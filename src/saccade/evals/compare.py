@@ -84,10 +84,8 @@ def paired_test(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], *, see
 
 
 def compare(left: Sequence[EvalRow], right: Sequence[EvalRow], *, seed: int = 0) -> Comparison:
-    """Compare the rows of two runs.
-
-    Raises:
-        SettingsError: they have no task in common, or a task is not the same in both.
+    """Compare the rows of two runs. Raises `SettingsError` if they have no task in common, or a task is not the same in
+    both.
     """
     _check_same(left, right)
     ours = {result.task: result for result in by_task(left)}

@@ -91,10 +91,8 @@ def mend_failures(root: Path) -> None:
 
 
 def open_failures(root: Path, done: Collection[str]) -> dict[str, SampleFailure]:
-    """Return the last failure of every sample that is not among `done`, by its id.
-
-    Raises:
-        RecordError: the file cannot be read.
+    """Return the last failure of every sample that is not among `done`, by its id. Raises `RecordError` if the file
+    cannot be read.
     """
     path = root / FAILURES
     if not path.exists():

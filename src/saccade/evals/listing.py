@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES
-from saccade.episode.settings import SETTINGS
+from saccade.episode.run_folder import MEDIA, SETTINGS, TRAJECTORIES
 from saccade.errors import SaccadeError
 from saccade.evals.intervals import Interval
 from saccade.evals.merge import run_settings

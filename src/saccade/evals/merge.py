@@ -11,8 +11,7 @@ from pathlib import Path
 
 from saccade.core.disk import noted_files
 from saccade.core.settings import differences, save_settings
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES
-from saccade.episode.settings import SETTINGS, saved_settings
+from saccade.episode.run_folder import MEDIA, SETTINGS, TRAJECTORIES, saved_settings
 from saccade.errors import SettingsError
 from saccade.evals.grades import FAILURES, SampleFailure
 from saccade.evals.run import sum_up

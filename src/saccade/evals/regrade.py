@@ -14,8 +14,7 @@ from typing import Literal
 from saccade.core import sync
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import load_settings, merged, save_settings
-from saccade.episode.run_folder import TRAJECTORIES
-from saccade.episode.settings import SETTINGS
+from saccade.episode.run_folder import SETTINGS, TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.judged import WORKERS, judge_run
 from saccade.evals.merge import run_settings

@@ -18,23 +18,21 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from saccade.core.disk import write_atomic
 from saccade.core.registry import Registry
 from saccade.core.settings import save_settings, settings_toml
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS
-from saccade.episode.asking import check_speaks, suited
+from saccade.episode.ask import check_speaks, suited
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, as_done, limits_with
-from saccade.episode.prepared import check_graders, prepared
-from saccade.episode.run_folder import RunFolder
-from saccade.episode.settings import SETTINGS, check_continued, continued, saved_settings
-from saccade.episode.task_media import Unshown, unshown
+from saccade.episode.prepared import prepared
+from saccade.episode.run_folder import SETTINGS, RunFolder, check_continued, continued, saved_settings
+from saccade.episode.task_media import Unshown, check_graders, unshown
 from saccade.episode.workbench import missing_words
 from saccade.errors import SettingsError
-from saccade.evals.batched import LOOKED_AT, gather, price_line
 from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, of_shard, open_card
 from saccade.evals.grades import SampleFailure, add_failure, graded, mend_failures, open_failures
 from saccade.evals.judged import judge_run
@@ -49,11 +47,12 @@ from saccade.evals.verdicts import VERDICTS, grade_again, keep_verdicts, verdict
 from saccade.grading.registry import GRADERS, load_grader
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
-from saccade.models.batches import BatchTimes
+from saccade.models.batches import HALF, BatchTimes
 from saccade.models.exchanges import heard
-from saccade.models.hosted import SAMPLE
+from saccade.models.hosted import SAMPLE, HostedModel
 from saccade.models.registry import PROVIDERS, check_sampling, load_model, provider_of, unknown_sampling
 from saccade.record.base import clean_text
+from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.client import JudgeClient
@@ -142,10 +141,8 @@ class OpenedSource:
         return [item for item in of_shard(items, settings, chosen) if item is not None]
 
     def _names(self, out: Path) -> dict[str, str | None]:
-        """Return the id of each task in the run in `out`, and today's; None for one that was taken out.
-
-        Raises:
-            SettingsError: a task says something else than when the run began.
+        """Return the id of each task in the run in `out`, and today's; None for one that was taken out. Raises
+        `SettingsError` if a task says something else than when the run began.
         """
         source, lights = self.opened.settings, self.opened.lights
         file = out / FOLDER / f"{sha256(str(source).encode()).hexdigest()[:12]}-ids.jsonl"
@@ -235,10 +232,8 @@ def _shared(sources: Sequence[SourceSettings], settings: EvalSettings) -> dict[s
 
 
 def check_shown(sources: Mapping[str, ItemSource], settings: EvalSettings, dialect: Dialect) -> tuple[str, ...]:
-    """Return notices about tasks that the dialect cannot show, where others of their source can be played.
-
-    Raises:
-        SettingsError: no task of a source can be.
+    """Return notices about tasks that the dialect cannot show, where others of their source can be played. Raises
+    `SettingsError` if no task of a source can be.
     """
     notices = []
     for source in sources.values():
@@ -269,10 +264,8 @@ async def chosen(
 
 
 def circular_note(items: Sequence[Item], settings: EvalSettings) -> str:
-    """Return what asking every rotation of the choices costs.
-
-    Raises:
-        SettingsError: no task has choices that can be rotated.
+    """Return what asking every rotation of the choices costs. Raises `SettingsError` if no task has choices that can be
+    rotated.
     """
     questions = len({question_of(item.id) for item in items})
     if questions == len(items) and settings.shard == "1/1":
@@ -528,3 +521,60 @@ def _opened_run(settings: EvalSettings, out: Path) -> RunFolder:
             grade_again(out, settings, before)
         save_settings(settings, out / SETTINGS)
     return folder
+
+
+BATCHES: Final = "batches"
+LOOKED_AT: Final = 3
+"""Samples that an estimate looks at."""
+_CHARACTERS, _PIXELS, _MOST_MEDIA = 4, 784, 4096
+"""Characters and pixels for a token, and most tokens for a picture or a video."""
+_TURNS, _REPLY, _SHOWN = 3, 400, 300
+"""Turns of an episode at most, tokens that are written in one, and tokens of what comes back."""
+
+
+def gather(model: Model, settings: EvalSettings, dialect: Dialect, out: Path, times: BatchTimes) -> None:
+    """Send from now on the requests of `model` in batches, which are kept in the run folder `out`. Raises
+    `SettingsError` if it has no batch API, or a setting cannot be met by one.
+    """
+    unmet = {
+        "limits.wall_seconds": settings.limits.wall_seconds is not None,
+        "sampling.extra_headers": settings.sampling.extra_headers is not None,
+        "the dialect hosted": dialect.provider_runs,
+    }
+    if names := " and ".join(name for name, is_set in unmet.items() if is_set):
+        raise SettingsError(f"a batch waits for hours and holds plain requests: --batch cannot meet {names}.")
+    if not (isinstance(model, HostedModel) and model.gather(out / BATCHES, times)):
+        raise SettingsError(
+            f"{settings.model} has no batch API; openai, responses, anthropic and gemini have one. Leave --batch out."
+        )
+
+
+def price_line(model: Model, plans: Sequence[Plan], samples: int) -> str:
+    """Say what `samples` such samples cost by single requests and by batches, as far as it can be known before."""
+    if not isinstance(model, HostedModel) or model.price is None or not plans:
+        return f"The price of {model.name} is not known; by batches it is half."
+    read = written = 0.0
+    for plan in plans:
+        turns = min(plan.limits.turns or _TURNS, _TURNS)
+        reply = min(plan.sampling.max_tokens or _REPLY, _REPLY)
+        prompt = sum(map(_tokens, plan.opening.messages))
+        read += sum(prompt + turn * (reply + _SHOWN) for turn in range(turns)) / len(plans)
+        written += turns * reply / len(plans)
+    price = model.price
+    dollars = samples * (read * price.input + written * price.output) / 1_000_000
+    return (
+        f"{samples} samples cost about {dollars:.2f} dollars by single requests, and {dollars * HALF:.2f} by batches, "
+        f"for about {read:,.0f} tokens read and {written:,.0f} written in each; providers count otherwise."
+    )
+
+
+def _tokens(message: Message) -> int:
+    tokens = 0
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            tokens += len(part.text) // _CHARACTERS
+        elif isinstance(part, ImagePart):
+            tokens += min(part.width * part.height // _PIXELS, _MOST_MEDIA)
+        else:
+            tokens += _MOST_MEDIA
+    return tokens

@@ -101,6 +101,10 @@ _NAMED_BOXES: Final[tuple[tuple[re.Pattern[str], Order], ...]] = (
     (_named("x|left", "y|top", "w|width", "h|height"), "xywh"),
 )
 _NAMED_POINT = _named("x", "y")
+_CORNERS = re.compile(
+    rf"[^\d()]{{1,80}}\(({_NUMBER})\s?,\s?({_NUMBER})\)[^\d()]{{1,80}}\(({_NUMBER})\s?,\s?({_NUMBER})\)[^\d()]{{0,40}}"
+)
+"""Two points and no other number: `左上角 (12, 203), 右下角 (149, 468)`."""
 _TAGGED_POINT = re.compile(r"<points?\s(?P<inside>[^<>]{1,4000})>", re.IGNORECASE)
 _PAIR = _named("x[0-9]{0,3}", "y[0-9]{0,3}")
 
@@ -244,6 +248,9 @@ def boxes_in(text: str, frame: _Frame) -> tuple[Box, ...]:
             found += [frame.box([*map(float, match.groups())], order) for match in named.finditer(plain)]
             if found:
                 break
+    if not found:
+        corners = _CORNERS.fullmatch(plain) if DOUBT.search(plain) is None else None
+        found = [frame.box([*map(float, corners.groups())])] if corners else []
     if not found:
         found = [frame.box(_floats(one)) for one in _plain(plain, 4)]
     return _each_once(found)

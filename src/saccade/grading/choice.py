@@ -557,11 +557,11 @@ class ChoiceGrader:
 
 def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     """Return the options that a prediction names as a set, or None."""
-    plain = _THEN_NOT.sub("", options.plain(prediction))
+    plain = _THEN_NOT.sub("", options.plain(_ticked(prediction)))
     if options.own:
         parts = re.split(r"\s?[,;/&]\s?|\s(?:and|и|و)\s", plain)
         plain = ", ".join(options.plain(part) for part in parts)
-    plain = _ALL_SAID.sub("", _OTHERS_DENIED.sub("", plain))
+    plain = _without_others(_with_labels_only(_ALL_SAID.sub("", _OTHERS_DENIED.sub("", plain)), options), options)
     named = labels_said(plain) if DOUBT.search(options.without_texts(plain)) is None else None
     if named is not None:
         found = [options.index(name) for name in named]
@@ -572,6 +572,54 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
             return frozenset(index for index in chosen if index is not None)
     single = _read(prediction, options)
     return None if single is None else frozenset({single})
+
+
+_TICKED = re.compile(r"^[\s*•-]*(?P<said>[^\n]*?)[\s:-]*(?:(?P<yes>[✓✔✅☑])|[✗✘❌✕☒×])\ufe0f?[ \t]*$", re.MULTILINE)
+_SHOWN = re.compile(
+    r"\A(?:the|it|this|that|i)\b[^,;:.]{0,40}?\s(?:shows?|sees?|has|have|contains?|depicts?|indicates?)\s(?:both\s)?",
+    re.I,
+)
+_IN_TAIL = re.compile(r"\s?\((?=[^()]*[^\W\d_]{3})(?:[^()A-Z]|[A-Z](?=[a-z])){1,80}\)\W*\Z")
+
+
+def _ticked(text: str) -> str:
+    """Return the options that a list ticks, where it marks each as right or wrong; else the text itself."""
+    marked = list(_TICKED.finditer(text))
+    if len(marked) < 2 or len(marked) < len([line for line in text.split("\n") if line.strip()]):
+        return text
+    return ", ".join(found["said"] for found in marked if found["yes"])
+
+
+def _with_labels_only(plain: str, options: AnswerOptions) -> str:
+    """Return `plain` without the texts behind their labels, its lead and a remark in brackets at its end."""
+    for index, words in enumerate(options.words):
+        name = label(index, len(options.texts))
+        said = rf"(?-i:\b{name}\b)\)?\s?(?:[:=-]\s?{re.escape(words)}\b|\(\s?{re.escape(words)}\s?\))"
+        plain = re.sub(said, name, plain, flags=re.IGNORECASE) if words else plain
+    plain = _IN_TAIL.sub("", _SHOWN.sub("", plain))
+    head, colon, rest = plain.rpartition(": ")
+    named = labels_said(rest) if colon and len(head) < 120 and "\n" not in head else None
+    return rest if named and len(named) > 1 else plain
+
+
+_SAID_WRONG = re.compile(
+    r"\b(?:wrong|incorrect|false|not|neither|falsch|nicht|no|ni|incorrect[oa]s?|fals[oa]s?|faux|fausses?|pas|errad[oa]s?|não|non"
+    r"|sbagliat[eio]|fout|onjuist|felaktig\w*|yanlış|salah|bukan|sai|не|неверн\w+)\b|[错錯不]|誤|ない|아니|틀|خطأ|गलत",
+    re.IGNORECASE,
+)
+
+
+def _without_others(plain: str, options: AnswerOptions) -> str:
+    """Drop what follows a set of letters to say that the others are wrong."""
+    denied = DOUBT.search(plain)
+    if denied is None or options.exact(plain) is not None:
+        return plain
+    ends = [spot.start() for spot in re.finditer(r"[,;.]\s|\s-\s", plain[: denied.start()])]
+    head = plain[: ends[-1]] if ends else ""
+    named = labels_said(head)
+    others = re.findall(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", plain[len(head) :])
+    sure = _SAID_WRONG.search(plain, len(head)) is not None
+    return head if sure and named and len(named) > 1 and not set(named) & set(others) else plain
 
 
 def _compare_choice(prediction: str, gold: str, options: AnswerOptions) -> Verdict:

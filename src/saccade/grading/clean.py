@@ -134,13 +134,20 @@ _SPACING: Final = (
 )
 
 
+_PICTOGRAPHS = re.compile(
+    r"\A(?:[\u2600-\u27bf\u2b50-\u2b55\U0001f000-\U0001faff\ufe0f\u200d]+\s*)+|(?:\s*[\u2600-\u27bf\u2b50-\u2b55\U0001f000-\U0001faff\ufe0f\u200d])+\Z"
+)
+"""Emoji at the ends, which say nothing further."""
+
+
 def unwrapped(text: str) -> str:
-    """Strip markup around an answer: Markdown, quotes, LaTeX delimiters and text commands, a final full stop."""
+    """Strip markup around an answer: Markdown, quotes, LaTeX delimiters, text commands, emoji, a final full stop."""
     for old, new in _SPACING:
         text = text.replace(old, new)
     text = _TIE.sub(" ", text)
     text = _BOLD.sub(r"\1", _TEXT_COMMAND.sub(_plain_text, text)).strip()
     text = _fenced(_INNER_SIGNS.sub("", text)).strip()
+    text = _PICTOGRAPHS.sub("", text) or text
     while (bare := _without_pair(_without_stop(text)).strip()) != text:
         text = bare
     return text

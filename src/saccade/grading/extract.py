@@ -338,6 +338,28 @@ def in_final_part(text: str) -> str | None:
     return None if len(parts) > 1 or insides(part) or marked(part) else part.strip()
 
 
+_ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*\n]{0,200})\*(?![\w*])")
+_IN_SIGNS = re.compile(
+    r"(?<![\\$])\$([^$\n]{1,500})\$(?!\$)|\\\((.{1,500}?)\\\)|\\\[(.{1,500}?)\\\]|\$\$([^$]{1,500})\$\$", re.DOTALL
+)
+
+
+def emphasised(answer: str, question: str, formulas: bool = False) -> str | None:
+    """Return the only piece of an unmarked answer in bold or italics, or in formula signs, that no doubt stands by."""
+    whole = in_final_part(without_question(answer, question))
+    if whole is None:
+        return None
+    plain = [(found.start(), found[1]) for found in _ITALIC.finditer(whole)]
+    signs = [(found.start(), next(filter(None, found.groups()))) for found in _IN_SIGNS.finditer(whole)]
+    for pieces in (_in_bold(whole), signs if formulas else plain):
+        if len({piece.strip() for _, piece in pieces}) == 1:
+            start, piece = pieces[-1]
+            begin = max(whole.rfind(". ", 0, start), whole.rfind("\n", 0, start)) + 1
+            rest = re.split(r"[.!?]\s|\n", whole[start + len(piece) :], maxsplit=1)[0]
+            return None if DOUBT.search(f"{whole[begin:start]} {rest}") else piece.strip(" .:")
+    return None
+
+
 def _inside(text: str, says: Says, prose: bool) -> Extraction:
     for layer in (marked(text), curly(text)):
         layer = layer[-_MOST:]

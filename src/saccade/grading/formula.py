@@ -187,7 +187,7 @@ class _Reader:
         if name in ("pi", "π"):
             return complex(math.pi)
         if name in _FUNCTIONS:
-            inside = self._power()
+            inside = self._applied_to()
             return _settled(_FUNCTIONS[name](inside), max(1.0, abs(inside)) if name in _TURNS else 0.0)
         if token == "e":
             return complex(math.e)
@@ -197,6 +197,14 @@ class _Reader:
             raise NoValueError
         setting = 7 if self._kept and re.fullmatch(self._kept, token) else self._setting
         return complex(0.5 + (zlib.crc32(f"{setting}:{token}".encode()) % 100_003) / 50_001.5)
+
+    def _applied_to(self) -> complex:
+        r"""Read what a function is of: a bracket or one factor, and the letters behind a number (`\sin 2x`)."""
+        number = self._next()[:1].isdigit()
+        inside = self._power()
+        while number and ((token := self._next()).lstrip("\\") in _LETTERS or re.fullmatch(r"[A-Za-z](?:_.*)?", token)):
+            inside *= self._power()
+        return inside
 
     def _mixed(self, whole: str) -> float:
         r"""Read the fraction of a mixed number, `3\frac{1}{4}`; nothing where it is a factor, as in `2\frac{x}{3}`."""
@@ -236,6 +244,7 @@ _MIXED = re.compile(r"\\frac (?:\{ (?P<a>[0-9]{1,9}) \} \{ (?P<b>[0-9]{1,9}) \}|
 _GREEK: Final = frozenset(
     "alpha beta gamma delta theta lambda mu omega phi rho sigma tau epsilon eta".split()  # noqa: SIM905
 )
+_LETTERS: Final = _GREEK | {"pi", "π"}
 
 
 def _binomial(above: complex, below: complex) -> complex:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
@@ -53,7 +54,14 @@ class Language:
     nothing: str
     """A sentence that counts nothing, as a whole; `#` is what is not there."""
     numbers: str = ""
-    """The words for 0 to 12, forms of one divided by `/`; `_` where another word is the same."""
+    """The words for 0 to 12 or 19, forms of one divided by `/`; `_` where another word is the same, `~` for a blank."""
+    tens: str = ""
+    """The words for 20, 30, … 100, written like `numbers`."""
+    joined: str = ""
+    """How a ten and a unit are joined, in forms divided by `|`: `{ten} y {unit}`; `{stem}` is a ten without its last
+    letter, and `=1` at the end gives the unit where the form names it."""
+    odd: str = ""
+    """Numbers that follow no rule, with their values: `veintiuno/veintiún=21`."""
     there: str = ""
     """What leads to a number: "there are"."""
     tail: str = ""
@@ -277,33 +285,64 @@ def counts_nothing(text: str) -> bool:
     return _nothing().fullmatch(text) is not None
 
 
+def _said(word: str) -> str:
+    """Return a number word as it is looked up: composed, in lower case, with blanks for hyphens."""
+    plain = unicodedata.normalize("NFKC", word).replace("\u200c", "").casefold()
+    return " ".join(plain.replace("~", " ").replace("-", " ").split())
+
+
+def _forms(words: str) -> list[list[str]]:
+    return [[form for form in item.split("/") if form != "_"] for item in words.split()]
+
+
+def _numbers_of(language: Language) -> Iterator[tuple[str, int]]:
+    """Yield every number word of a language that its row gives, alone and joined."""
+    units, tens = _forms(language.numbers), _forms(language.tens)
+    yield from ((form, value) for value, forms in enumerate(units) for form in forms)
+    for row, forms in enumerate(tens):
+        yield from ((form, 10 * row + 20) for form in forms)
+        teens = row < len(tens) - 2 and not tens[row + 1]  # soixante-douze
+        for template in language.joined.split("|") if language.joined and row < 8 else ():
+            form, _, fixed = template.partition("=")
+            for unit in [int(fixed)] if fixed else range(1, 20 if teens else 10):
+                for ten, said in product(forms, units[unit]):
+                    yield form.format(ten=ten, unit=said, stem=ten[:-1]), 10 * row + 20 + unit
+    for item in language.odd.split():
+        words, _, value = item.partition("=")
+        yield from ((form, int(value)) for form in words.split("/"))
+
+
 @cache
-def _number_words() -> tuple[re.Pattern[str], dict[str, int]]:
-    values: dict[str, int] = {}
-    for language in LANGUAGES.values():
-        for value, forms in enumerate(language.numbers.split()):
-            values |= {_spelt(form): value for form in forms.split("/") if form != "_"}
-    there = "|".join(_spelt(language.there) for language in LANGUAGES.values() if language.there)
-    words = "|".join(sorted(map(re.escape, values), key=len, reverse=True))
-    pattern = (
-        rf"(?:(?:[^\d\n.,;:!?]{{1,40}}\s)??(?:{there})\s(?:[^\W\d]{{1,12}}\s){{0,2}}?)?(?P<word>{words}){_AFTER}"
-        r"(?P<rest>(?:\s[^\W\d_][^\d\n]{0,60})?[.!]?)"
-    )
-    return re.compile(pattern, re.IGNORECASE), values
+def _number_words() -> dict[str, int]:
+    return {_said(word): value for language in LANGUAGES.values() for word, value in _numbers_of(language)}
+
+
+_THERE: Final = "|".join(_spelt(language.there) for language in LANGUAGES.values() if language.there)
+_COUNTED: Final = re.compile(rf"(?:[^\d\n.,;:!?]{{1,40}}\s)??(?:{_THERE})\s", re.IGNORECASE)
+_WORDS: Final = re.compile(r"[^\s\d.,;:!?()\"-]+(?:[\s-][^\s\d.,;:!?()\"-]+){0,3}")
+_UNCOUNTED: Final = re.compile(rf"{_AFTER}(?P<rest>(?:\s[^\W\d_][^\d\n]{{0,60}})?[.!]?)")
 
 
 def number_first(text: str) -> str:
     """Write as digits the number word of another language with which an answer begins, or a "there are" before it."""
-    pattern, values = _number_words()
-    found = pattern.fullmatch(text)
-    if found is None:
-        return text
-    value = values.get(found["word"].casefold())
-    if value is None or (value == 1 and found["rest"].strip(" .!")):  # "un perro" is a dog
-        return text
-    if values.keys() & {word.casefold() for word in re.findall(r"[^\W\d]+", found["rest"])} - _ONES:
-        return text  # "siete u ocho"
-    return f"{text[: found.start('word')]}{value}{found['rest']}"
+    values = _number_words()
+    there = _COUNTED.match(text)
+    for begin in [*_word_starts(text, there.end()), 0] if there is not None else [0]:
+        words = _WORDS.match(text, begin)
+        ends = [begin + found.end() for found in re.finditer(r"[^\s-]+", words[0])] if words else []
+        for end in reversed(ends):
+            value, rest = values.get(_said(text[begin:end])), _UNCOUNTED.fullmatch(text, end)
+            if value is None or rest is None or (value == 1 and rest["rest"].strip(" .!")):  # "un perro" is a dog
+                continue
+            if values.keys() & {word.casefold() for word in re.findall(r"[^\W\d]+", rest["rest"])} - _ONES:
+                return text  # "siete u ocho"
+            return f"{text[:begin]}{value}{rest['rest']}"
+    return text
+
+
+def _word_starts(text: str, begin: int) -> list[int]:
+    """Return where the first three words from `begin` on start; a number may have two before it."""
+    return [begin + found.start() for found in islice(re.finditer(r"\S+", text[begin:]), 3)]
 
 
 _ONES: Final = frozenset(form for row in LANGUAGES.values() for form in [*row.numbers.split(), "_", "_"][1].split("/"))

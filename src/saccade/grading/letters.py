@@ -85,7 +85,7 @@ def in_our_letters(text: str, labels: Sequence[str], name: Callable[[int], str])
 # Sets: `A, C`, `AC`, `(A)(C)`, "A and C", "options A and C are correct", `["A", "C"]`, or the options' texts.
 
 _AND: Final = (
-    r"(?:\s?(?:[,;/&+|\n]|-(?=\s))\s?(?:(?:and|&)\s)?"
+    r"(?:\s?(?:[,;/&+|\n]|-(?=\s))\s?(?:(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|و|และ|और)\s)?"
     r"|\s(?:and|y|e|et|und|en|i|и|та|ve|và|dan|و|और|এবং|اور)\s|\s?(?:和|与|與|及|跟|と|와|과|랑|และ|กับ)\s?|\s)"
 )
 _ONE: Final = r"(?:[(\[\"']?\s?[A-Z]\s?[)\]\"'.:]?|[(\[][a-z][)\]])"
@@ -102,6 +102,7 @@ _IN_SENTENCE = re.compile(
 )
 _GLUED = re.compile(r"[A-Z]{2,}")
 _PARTS = re.compile(rf"\s*\n\s*|\s?;\s?|,\s(?:and\s)?|{_AND}")
+_WORD_BETWEEN = re.compile(r"\s*[,;\n]\s*(?:(?:and|&|y|e|et|und|en|i|и)\s)?|\s(?:and|&|y|e|et|und|en|i|и)\s")
 _LONGEST: Final = 400
 
 
@@ -133,5 +134,5 @@ def parts_said(text: str) -> tuple[tuple[str, ...], ...]:
     if len(lines) > 2 and lines[0].endswith(":"):
         lines = lines[1:]
     text = "\n".join(lines)
-    ways = (re.split(r"\s*\n\s*|\s?;\s?", text), re.split(r"\s*[,;\n]\s*(?:and\s)?", text), _PARTS.split(text))
+    ways = (re.split(r"\s*\n\s*|\s?;\s?", text), _WORD_BETWEEN.split(text), _PARTS.split(text))
     return tuple(tuple(part for part in way if part) for way in ways if len([part for part in way if part]) > 1)

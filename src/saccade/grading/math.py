@@ -30,7 +30,7 @@ from saccade.errors import UnavailableError
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import tight, unwrapped
 from saccade.grading.equals import SIGNS
-from saccade.grading.extract import words_said
+from saccade.grading.extract import emphasised, words_said
 from saccade.grading.formula import read_formula, same_formula, told_apart
 from saccade.grading.languages import DOUBT
 from saccade.grading.quantities import quantity
@@ -219,7 +219,11 @@ class MathGrader:
             UnavailableError: a formula has to be compared, and math-verify is not installed.
         """
         golds = golds_of(task)
-        return judged(answer, task, lambda prediction: _best(prediction, golds), _said)
+        verdict = judged(answer, task, lambda prediction: _best(prediction, golds), _said)
+        if verdict.accepted or answer is None or (piece := emphasised(answer, task.question, formulas=True)) is None:
+            return verdict
+        stressed = _best(piece, golds)
+        return stressed if stressed.accepted else verdict
 
 
 def _said(candidate: str) -> object:
@@ -229,14 +233,19 @@ def _said(candidate: str) -> object:
 def _best(prediction: str, golds: Sequence[str]) -> Verdict:
     """Give the verdict by the accepted answer that is met, or else by the first; the end of a sentence counts too."""
     verdicts = [_compare(prediction, gold) for gold in golds]
-    concluded = _CONCLUDED.split(prediction)[-1].strip()
+    concluded = _POINT_NAME.sub("", _CONCLUDED.split(prediction)[-1].strip())
     ends = concluded not in ("", prediction) and DOUBT.search(prediction) is None
     if ends and (read_formula(concluded) is not None or _RELATED.search(concluded)):
         verdicts += [replace(_compare(concluded, gold), extracted=prediction) for gold in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
 
-_CONCLUDED = re.compile(r"\b(?:is|are|equals)\b:?")
+_CONCLUDED = re.compile(
+    r"\b(?:is|are|equals|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
+    r"(?:\s(?:dunque|donc|also|somit|portanto|por tanto)(?=\s))?|[是为]|\A[^\W\d_][^:$\\\n]{2,60}:(?=\s)"
+)
+_POINT_NAME = re.compile(r"\A[A-Z](?=\s?\([^()]*[,;][^()]*\)\Z)")
+"""The name of a point before its coordinates: `V(2, 5)`."""
 _RELATED = re.compile(rf"[{SIGNS}±∪]|\\(?:leq?|geq?|neq?|in|pm|cup)\b|\b(?:and|or)\b|,")
 
 
@@ -260,12 +269,28 @@ _SPELT: Final = (
 )
 
 
+_PAIR_ABROAD = re.compile(
+    r"\A[A-Z]?\s?([(\[\]])([^()\[\];]+);([^()\[\];]+)([)\[\]])\Z|\A(\])([^()\[\]]+),([^()\[\]]+)([\])\[])\Z"
+)
+"""Pairs as French, Italian and German books write them: `(2; 5)`, `]-2; 5[`."""
+
+
+def _pair(match: re.Match[str]) -> str:
+    opening, first, second, closing = (group for group in match.groups() if group is not None)
+    if match[1]:
+        first, second = (re.sub(r"(?<=[0-9]),(?=[0-9])", ".", part) for part in (first, second))
+    opening, closing = "(" if opening == "]" else opening, ")" if closing == "[" else closing
+    return f"{opening}{first.strip()}, {second.strip()}{closing}"
+
+
 _A_RATIO = re.compile(r"\A([1-9][0-9]{0,8})\s?:\s?([1-9][0-9]{0,8})\Z")
 
 
 def _one_spelling(text: str, other: str) -> str:
     r"""Return `text` in one spelling of `\ln`, matrices, infinity, "no solution", and a ratio as `other` has it."""
     plain = unwrapped(text)
+    if _PAIR_ABROAD.match(plain):
+        return _PAIR_ABROAD.sub(_pair, plain)
     if "/" in other or "frac" in other:
         plain = _A_RATIO.sub(r"\1/\2", plain)
     for form, spelling in _SPELT:

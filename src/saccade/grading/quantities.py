@@ -196,6 +196,27 @@ SCALES: Final = {
     "lakh": 100_000,
     "crore": 10_000_000,
 }
+_SCALES_ABROAD: Final = {
+    word: 10**power
+    for power, words in {
+        3: "mil mille mila mii mie tausend duizend tusen tusind tisíc tisíce ezer tuhat tuhatta tysiąc tysiące"
+        " tysięcy тысяча тысячи тысяч тысячу тис тыс тисяча тисячі тисяч хиляди хиляда bin ribu nghìn ngàn พัน"
+        " ألف آلاف الف هزار ہزار हजार हज़ार हजारों হাজার ஆயிரம் వేలు వేల હજાર ਹਜ਼ਾਰ elfu χίλια χίλιοι χίλιες"
+        " χιλιάδες אלף אלפים thousands",
+        4: "หมื่น",
+        5: "แสน लाख লাখ லட்சம் లక్ష લાખ ਲੱਖ lakhs",
+        6: "millón millones millions million millionen milione milioni milhão milhões miljoen miljoner milion"
+        " miliony milionów milionů millió miljoonaa миллион миллиона миллионов млн мільйон мільйона мільйонів"
+        " милион милиона milyon juta triệu ล้าน مليون ملايين میلیون ملین milioane εκατομμύρια εκατομμύριο"
+        " מיליון",
+        7: "करोड़ কোটি crores",
+        12: "billón billones billionen biljoen bilion bilionów",
+        9: "milliard milliards milliarde milliarden miliardo miliardi miljard miljarder miliard miliardy"
+        " miliardów milliárd миллиард миллиарда миллиардов млрд мільярд мільярда мільярдів milyar miliar tỷ tỉ"
+        " مليار ملايير میلیارد bilhão bilhões miliarde δισεκατομμύρια δισεκατομμύριο מיליארד billions",
+    }.items()
+    for word in words.split()
+}
 _MYRIADS: Final = {"万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8}
 ATTACHED_SCALES: Final = {"K": 1_000, "k": 1_000, "M": 1_000_000, "B": 1_000_000_000, "T": 1_000_000_000_000}
 """Read only where they follow the digits at once: `5M` is five million, `5 m` five metres."""
@@ -229,7 +250,11 @@ _BOUND_BEFORE = re.compile(
 )
 _BOUND_AFTER = re.compile(
     r"^\s*(?:[<>≤≥≠±]|\\pm\b|\+|-\s?\w|!|\w{0,3}(?:以上|以下|以内|余)|\S{0,2}\s?이[상하]|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
-    r"|(?:squared|cubed|plus|minus|factorial)\b|(?:is|are|seems?|would\sbe)\s(?:far\s|way\s|much\s)?too\s|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
+    r"|(?:squared|cubed|plus|minus|factorial)\b|(?:\w+\s)?(?:tercios?|tiers|terzi|terços?|drittel|derden?|tredjedel\w*|quartos?|cuartos?|quarti|halves|thirds|fifths|sixths|sevenths|eighths|ninths|tenths"
+    r"|viertel|fünftel|quintos?|cinquièmes?|achtel|sechstel|zehntel|décimos?|dixièmes?|decimi|трет[иь]|четверт[иьей]+|пят[ыаои]+х"
+    r"|десят[ыао]\w+|trzecie|czwarte)\b|(?:komma|virgule|coma|vírgula|virgola|запятая|цел(?:ых|ая|ые)|przecinek|virgül|phẩy|koma)\b"
+    r"|(?:y|e|et|und|und\sein|en\seen|och\sen|с|i|ve)\s(?:medi[oa]|mezz[oa]|mei[oa]|demie?|halbe?[nrs]?|halve?|halv|половиной|pół|yarım)\b"
+    r"|(?:einhalb|buçuk|rưỡi|setengah|с\sполовиной|आधा)\b|(?:is|are|seems?|would\sbe)\s(?:far\s|way\s|much\s)?too\s|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
     r"|taller|longer|higher|faster))",
     re.IGNORECASE,
 )
@@ -272,6 +297,9 @@ _ABOUT = re.compile(
     r"|около|примерно|ongeveer|około|yaklaşık|sekitar|khoảng)|大约|大約|约|約|およそ|약|[~≈]|\\approx|\\sim)\s*$",
     re.I,
 )
+_ROUNDED = re.compile(r"[\w)}]\s?(?:≈|\\approx)\s*$")
+"""A sign of rounding behind a name, which hedges nothing: `g ≈ 9.81`."""
+_PER_SQUARED = re.compile(r"(?<=[A-Za-z])\s?/\s?(?P<unit>s|h|min)\s?\^?\{?2\}?(?![0-9])")
 _MINUS = re.compile(r"\b(?:minus|negative)\s*$", re.IGNORECASE)
 _UNIT = re.compile(r"°\s?[CcFf]?(?!\w)|[%$€£¥¢]|[^\W\d_]+[²³]?")
 _POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)(?:\s?\^\s?)?\{?(?P<power>[23])\}?(?![0-9.,])")
@@ -318,9 +346,8 @@ class Quantity:
 
 def quantity(text: str) -> Quantity | None:
     """Return the one number that `text` states, or None."""
-    plain = _POWER.sub(
-        lambda match: match["unit"] + _SIGNS[match["power"]], repeating_as_fraction(unwrapped(clean(text)))
-    )
+    plain = _PER_SQUARED.sub(r"/\g<unit>²", repeating_as_fraction(unwrapped(clean(text))))
+    plain = _POWER.sub(lambda match: match["unit"] + _SIGNS[match["power"]], plain)
     if _NONE.fullmatch(plain) is not None or _NOT_ANY.fullmatch(plain) is not None or counts_nothing(plain):
         return Quantity(Fraction(0))
     often = _SO_OFTEN.fullmatch(plain)
@@ -339,7 +366,11 @@ def quantity(text: str) -> Quantity | None:
         first, second = quantity(again["first"]), quantity(again["second"])
         return second if first is not None and second is not None and _equal(first, second) else None
     among = _AMONG.fullmatch(plain)
-    if among is not None and (whole := _only_number(among["whole"])) is not None and DOUBT.search(plain) is None:
+    if (
+        among is not None
+        and (whole := _only_number(among["whole"] or among["before"])) is not None
+        and DOUBT.search(plain) is None
+    ):
         return _read(*whole)
     return _in_two_units(plain)
 
@@ -350,12 +381,12 @@ _IN_BRACKETS = re.compile(
 )
 """The same again in another unit: "1.80 m (180 cm)"."""
 _AMONG = re.compile(
-    r"(?P<whole>[^,;()]{1,200})[,;(]\s?(?:(?:and\s)?[a-z0-9]+(?:\s[a-z]+)?\sof\s(?:which|these|them|whom)\b|of\s(?:which|these|them|whom)\b"
+    r"(?P<whole>[^,;()]{1,200})(?:\s-\s(?:that|which|up|down|compared)\b|[,;(]\s?(?:(?:and\s)?[a-z0-9]+(?:\s[a-z]+)?\sof\s(?:which|these|them|whom)\b|of\s(?:which|these|them|whom)\b"
     r"|including\s|其中|(?:dont|davon|darunter|di\scui|waarvan)\s|(?:de\s(?:los|las)\scuales|из\s(?:них|которых))\s"
-    r"|[そ]?のうち|うち|그\s?중).{1,200}",
+    r"|[そ]?のうち|うち|그\s?중)).{1,200}|(?P<before>.{1,200}?)\s\([^()]{10,200}\.\)",
     re.IGNORECASE,
 )
-"""A part of what is counted: "15 birds, 3 of which are flying"."""
+"""A part of what is counted, or a remark: "15 birds, 3 of which fly", "85 - up from 72", "3. (That is all.)"."""
 
 
 def _equal(first: Quantity, second: Quantity) -> bool:
@@ -452,7 +483,7 @@ def _read(text: str, number: Numeral) -> Quantity | None:
         return None
     if _is_formula(before) or _is_formula(after):
         return None
-    about = _ABOUT.search(before) is not None
+    about = _ABOUT.search(before) is not None and _ROUNDED.search(before) is None
     if before.rstrip().endswith(("第", "제")):
         return Quantity(number.value, unit_named("th"))
     scale, after = _scale(after)
@@ -484,10 +515,12 @@ def _scale(after: str) -> tuple[int, str]:
     myriad = re.match(r"\s?([万萬만亿億억])", after)
     if myriad:
         return _MYRIADS[myriad[1]], after[myriad.end() :]
-    word = re.match(r"\s?([A-Za-z]+)", after)
-    if word and word[1].casefold() in SCALES:
-        return SCALES[word[1].casefold()], after[word.end() :]
-    return 1, after
+    word = re.match(r"\s?([^\W\d_][^\s\d.,;:!?()\"]*)", after)
+    scale = (SCALES.get(name := word[1].casefold()) or _SCALES_ABROAD.get(name)) if word else None
+    if word is None or scale is None:
+        return 1, after
+    further, rest = _scale(after[word.end() :])  # "3 mil millones"
+    return scale * further, rest
 
 
 def _unit_word(after: str) -> str:

@@ -179,7 +179,8 @@ def _solved(statement: Statement, name: str) -> list[tuple[str, str]] | None:
     if not is_name(sides[0]):
         if len(sides) != 2 or NAME.fullmatch(sides[1]) is None or _holds(sides[0], sides[1]):
             arithmetic = all(_is_constant(side) for side in sides) and _agree(sides)
-            return [("", sides[-1])] if arithmetic else None
+            worked = _OPERATION.match(sides[0]) is not None and _OPERATION.search(sides[-1]) is None
+            return [("", sides[-1])] if arithmetic or worked else None
         sides = (sides[1], sides[0])
     if ("≈" not in statement.signs and not _agree(sides[1:])) or (
         NAME.fullmatch(sides[0]) and any(_holds(side, sides[0]) for side in sides[1:])
@@ -188,6 +189,9 @@ def _solved(statement: Statement, name: str) -> list[tuple[str, str]] | None:
     if len(sides) > 2 and all(NAME.fullmatch(side) for side in sides[:-1]):  # x = y = 2
         return [(side, value) for side in sides[:-1] for value in _values(sides[-1])]
     return [(sides[0], value) for value in _values(sides[-1])]
+
+
+_OPERATION = re.compile(r"\\(?:i?int|oint|sum|prod|lim)(?![A-Za-z])")
 
 
 def _agree(sides: Sequence[str]) -> bool:

@@ -142,7 +142,7 @@ _VALUE: Final = (
 )
 _ENTRY, _COUNT_ENTRY = (
     re.compile(rf"(?<!\\)(?P<quote>[\"'])(?:{keys})(?P=quote)\s{{0,9}}:\s{{0,9}}(?P<value>{_VALUE})", re.IGNORECASE)
-    for keys in (_KEYS, "count|total|result")
+    for keys in (_KEYS, "count|total|result|value")
 )
 _OBJECT = re.compile(r"\{\s{0,99}[\"'][^\"'\n]{1,60}[\"']\s{0,9}:")
 _CALL = re.compile(r"\bfinal_answer\(\s?(?:answer\s?=\s?)?(?P<value>[^()\n]{1,200}|[\"'].{1,400}?[\"'])\s?\)")

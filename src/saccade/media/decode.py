@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import threading
 import warnings
@@ -24,11 +25,13 @@ from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from PIL import Image, UnidentifiedImageError
+from pydantic import Field, PositiveFloat, PositiveInt
 
+from saccade.core.plugins import install
 from saccade.core.png import MOST_PIXELS, quick_image
+from saccade.core.settings import Settings
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
 from saccade.media.colours import in_srgb
-from saccade.media.documents import check_pages, kind, load_heic, refusal
 from saccade.media.modes import WHITE, adopted, to_plain, to_rgb, upright
 
 MIB: Final = 1024 * 1024
@@ -219,10 +222,8 @@ def decode_pages(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> tupl
 
 
 def header(data: Source) -> PictureHeader | None:
-    """Return what the file says of itself, nothing decoded; None if it is no picture of a known format.
-
-    Raises:
-        DecodeError: its header is broken.
+    """Return what the file says of itself, nothing decoded; None if it is no picture of a known format. Raises
+    `DecodeError` if its header is broken.
     """
     try:
         with _decoding(), _opened(data, _NO_LIMITS) as image:
@@ -234,10 +235,8 @@ def header(data: Source) -> PictureHeader | None:
 
 
 def mime_type(data: Source) -> str:
-    """Return the type of an encoded picture, from its bytes.
-
-    Raises:
-        DecodeError: the format is unknown, or its header is broken.
+    """Return the type of an encoded picture, from its bytes. Raises `DecodeError` if the format is unknown, or its
+    header is broken.
     """
     with _decoding(), _opened(data, _NO_LIMITS) as image:
         return MIME_TYPES[image.format or ""]
@@ -430,3 +429,147 @@ def named_as(kind: str, name: str) -> bool:
     """Whether a file's name or address ends as those of `image` or `video` do."""
     path = urlsplit(name).path if "://" in name else name
     return _KINDS.get(PurePosixPath(path).suffix.lower()) == kind
+
+
+_SCHEMES = ("http://", "https://")
+
+
+def is_url(text: str) -> bool:
+    """Whether `text` is meant as an address of the web and not as a path."""
+    return text.lower().startswith(_SCHEMES)
+
+
+_LEAST_SHOWN: Final = 28 * 28
+
+
+_LIMITS: Final = DecodeLimits()
+
+
+_VIDEO_LIMITS: Final = VideoLimits()
+
+
+class MediaSettings(Settings):
+    """Of the pictures of any task."""
+
+    max_pixels: PositiveInt = _LIMITS.pixels
+    """Width times height of one picture. Decoding takes 8 bytes a pixel for a moment, then 4 while a sandbox has it."""
+    max_bytes: PositiveInt = _LIMITS.data_bytes
+    """Of a picture's file."""
+    pages: PositiveInt = _LIMITS.pages
+    """Most pages of a PDF or a TIFF; each is a picture."""
+    pdf_dpi: int = Field(_LIMITS.pdf_dpi, ge=18, le=1200)
+    """Dots per inch at which a page of a PDF is drawn; A4 has 1240x1754 pixels at 150."""
+    shown_pixels: int = Field(36_000_000, ge=_LEAST_SHOWN)
+    """A larger picture is shown to the model scaled down to it, with a line that says so; code has it at full size."""
+
+    @property
+    def limits(self) -> DecodeLimits:
+        return DecodeLimits(data_bytes=self.max_bytes, pixels=self.max_pixels, pages=self.pages, pdf_dpi=self.pdf_dpi)
+
+
+class OwnMediaSettings(MediaSettings):
+    """Of pictures and videos that a user brings."""
+
+    max_video_bytes: PositiveInt = _VIDEO_LIMITS.data_bytes
+    """Of a video's file; for code to read it, `session.file_bytes` must allow it too."""
+    allow_urls: bool = False
+    """Whether http:// and https:// addresses are downloaded."""
+    url_bytes: PositiveInt = 256 << 20
+    """Most bytes of one download."""
+    url_seconds: PositiveFloat = 60.0
+    """Longest time of one download."""
+
+    @property
+    def video_limits(self) -> VideoLimits:
+        """For reading videos."""
+        return VideoLimits(data_bytes=self.max_video_bytes)
+
+
+_HEAD: Final = 4096
+
+
+_HEIC: Final = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs")
+
+
+_HEIF: Final = (*_HEIC, b"mif1", b"mif2", b"msf1")
+
+
+def kind(head: bytes) -> str:
+    """Return `pdf`, `heic`, or an empty text for everything else, from the first bytes of a file."""
+    if b"%PDF-" in head[:1024]:
+        return "pdf"
+    if head[4:8] == b"ftyp" and head[8:12] in _HEIF:
+        brands = head[16 : int.from_bytes(head[:4], "big")]
+        compatible = {brands[at : at + 4] for at in range(0, len(brands), 4)}
+        avif = head[8:12] not in _HEIC and b"avif" in compatible and not compatible.intersection(_HEIC)
+        return "" if avif else "heic"
+    return ""
+
+
+def first_bytes(data: Source) -> bytes:
+    """Return the beginning of a file. Raises `MediaError` if it cannot be read."""
+    if isinstance(data, bytes):
+        return data[:_HEAD]
+    try:
+        with data.open("rb") as file:
+            return file.read(_HEAD)
+    except OSError as error:
+        raise MediaError(f"{data} cannot be read: {error.strerror or error}. Check the path.") from error
+
+
+def check_pages(pages: int, most: int) -> None:
+    """Raise `TooLargeError` for more pages than `most`."""
+    if pages > most:
+        raise TooLargeError(
+            f"it has {pages:,} pages, over the limit of {most:,}. Give those that matter, or raise the limit "
+            "(media.pages)."
+        )
+
+
+_NOT_READ: Final[tuple[tuple[str, str, str], ...]] = (
+    (
+        r"(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE svg.*?>\s*)*<(svg:)?svg[\s>]",
+        "SVG",
+        "It is a drawing without a size in pixels: export it as PNG, as with `rsvg-convert drawing.svg -o a.png`",
+    ),
+    (r"\x1f\x8b", "compressed by gzip (as .svgz is)", "Unpack it; export an SVG as PNG"),
+    (r"\xff\x0a|\x00\x00\x00\x0cJXL \r\n", "JPEG XL", "Convert it to PNG, as with `djxl a.jxl a.png`"),
+    (r"8BPS", "Photoshop", "Export it as PNG"),
+    (r"%!PS|\xc5\xd0\xd3\xc6", "PostScript", "Convert it to PDF, as with `ps2pdf`, or to PNG"),
+    (r"PK\x03\x04", "an archive, as the documents of offices are", "Export the document as PDF, or unpack the archive"),
+    (r"\xd0\xcf\x11\xe0", "a document of an older office program", "Export it as PDF"),
+    (r"\{\\rtf", "RTF", "Export it as PDF"),
+    (r".{128}DICM", "DICOM", "Export its pictures as PNG"),
+    (r"(\xef\xbb\xbf)?\s*<(!doctype )?html", "a page of the web", "Save the picture that the page shows"),
+    (r"version https://git-lfs", "a pointer of Git LFS and not the file", "Fetch the file with `git lfs pull`"),
+)
+"""Beginning of a file -> what it is, and what to do."""
+
+
+def refusal(head: bytes) -> str:
+    """Return what a file is that is not read, and what to do about it; empty if its first bytes say nothing."""
+    if kind(head) == "pdf":
+        return "it is a PDF, and one picture was asked for. Save the page that is meant as PNG."
+    text = head[:_HEAD].decode("latin-1")
+    for beginning, name, advice in _NOT_READ:
+        if re.match(beginning, text, re.DOTALL | re.IGNORECASE):
+            return f"it is {name}, which is not read here. {advice}."
+    return ""
+
+
+_registered = False
+
+
+def load_heic() -> None:
+    """Teach Pillow to read HEIC. Raises `UnavailableError` without the extra `heic`."""
+    global _registered
+    if _registered:
+        return
+    try:
+        import pillow_heif
+    except ImportError as error:
+        raise UnavailableError(
+            f"it is a HEIC picture, which needs pillow-heif: {install('heic')}. Or convert it to JPEG."
+        ) from error
+    pillow_heif.register_heif_opener(thumbnails=False)
+    _registered = True

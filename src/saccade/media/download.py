@@ -16,22 +16,13 @@ import urllib.error
 import urllib.request
 from email.message import Message
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, PositiveFloat, PositiveInt
-
-from saccade.core.settings import Settings
 from saccade.errors import MediaError, TooLargeError
-from saccade.media.decode import DecodeLimits, VideoLimits
+from saccade.media.decode import is_url
 
-_SCHEMES = ("http://", "https://")
 _PIECE = 1 << 16
-
-
-def is_url(text: str) -> bool:
-    """Whether `text` is meant as an address of the web and not as a path."""
-    return text.lower().startswith(_SCHEMES)
 
 
 def name_in(url: str) -> str:
@@ -113,48 +104,3 @@ class _WebOnly(urllib.request.HTTPRedirectHandler):
                 "you trust it."
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
-
-
-# How large pictures and videos may be, and how large a picture is shown: settings of every command with episodes.
-
-
-_LEAST_SHOWN: Final = 28 * 28
-_LIMITS: Final = DecodeLimits()
-_VIDEO_LIMITS: Final = VideoLimits()
-
-
-class MediaSettings(Settings):
-    """Of the pictures of any task."""
-
-    max_pixels: PositiveInt = _LIMITS.pixels
-    """Width times height of one picture. Decoding takes 8 bytes a pixel for a moment, then 4 while a sandbox has it."""
-    max_bytes: PositiveInt = _LIMITS.data_bytes
-    """Of a picture's file."""
-    pages: PositiveInt = _LIMITS.pages
-    """Most pages of a PDF or a TIFF; each is a picture."""
-    pdf_dpi: int = Field(_LIMITS.pdf_dpi, ge=18, le=1200)
-    """Dots per inch at which a page of a PDF is drawn; A4 has 1240x1754 pixels at 150."""
-    shown_pixels: int = Field(36_000_000, ge=_LEAST_SHOWN)
-    """A larger picture is shown to the model scaled down to it, with a line that says so; code has it at full size."""
-
-    @property
-    def limits(self) -> DecodeLimits:
-        return DecodeLimits(data_bytes=self.max_bytes, pixels=self.max_pixels, pages=self.pages, pdf_dpi=self.pdf_dpi)
-
-
-class OwnMediaSettings(MediaSettings):
-    """Of pictures and videos that a user brings."""
-
-    max_video_bytes: PositiveInt = _VIDEO_LIMITS.data_bytes
-    """Of a video's file; for code to read it, `session.file_bytes` must allow it too."""
-    allow_urls: bool = False
-    """Whether http:// and https:// addresses are downloaded."""
-    url_bytes: PositiveInt = 256 << 20
-    """Most bytes of one download."""
-    url_seconds: PositiveFloat = 60.0
-    """Longest time of one download."""
-
-    @property
-    def video_limits(self) -> VideoLimits:
-        """For reading videos."""
-        return VideoLimits(data_bytes=self.max_video_bytes)

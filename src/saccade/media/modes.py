@@ -38,9 +38,7 @@ _UPRIGHT: Final = {
 
 def to_plain(image: Image.Image) -> Image.Image:
     """Return a new picture of the same size in mode L, RGB or RGBA (where it has transparency), without metadata.
-
-    Raises:
-        DecodeError: the colour space has no plain form, as LAB.
+    Raises `DecodeError` if the colour space has no plain form, as LAB.
     """
     if image.mode == "I" or image.mode.startswith("I;16"):
         plain = _mapped(image, np.dtype(np.int64), _of_integers(_range(image, np.dtype(np.int64))))
@@ -177,9 +175,7 @@ class PixelBudget:
 
     def size(self, width: int, height: int) -> tuple[int, int]:
         """Return the size (width, height) that fits the budget, with the aspect ratio kept as far as the grid allows.
-
-        Raises:
-            MediaError: a side is smaller than 1, or one is over 200 times the other.
+        Raises `MediaError` if a side is smaller than 1, or one is over 200 times the other.
         """
         _check_shape(width, height)
         fitted = self._rounded(width / self.factor, height / self.factor, round)
@@ -232,10 +228,8 @@ def policy(name: str) -> PixelBudget | None:
 
 
 def fit(image: Image.Image, budget: SizeRule | None) -> Image.Image:
-    """Return the picture scaled to the budget (bicubic), in mode L, RGB or RGBA; itself if it fits already.
-
-    Raises:
-        MediaError: its shape is refused by the budget.
+    """Return the picture scaled to the budget (bicubic), in mode L, RGB or RGBA; itself if it fits already. Raises
+    `MediaError` if its shape is refused by the budget.
     """
     plain = image if image.mode in PLAIN_MODES else to_plain(image)
     if budget is None:

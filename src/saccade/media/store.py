@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256 as _sha256
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from PIL import Image
 
@@ -42,10 +42,11 @@ from saccade.media.decode import (
     decode_pages,
     decode_plain,
     decode_smaller,
+    first_bytes,
     header,
+    kind,
     mime_type,
 )
-from saccade.media.documents import first_bytes, kind, pdf_pages
 from saccade.media.modes import PLAIN_MODES, WHITE, to_plain, to_rgb
 from saccade.record.content import ImageMode, ImagePart, VideoPart
 
@@ -88,11 +89,8 @@ PNG = EncodeOptions()
 
 
 def encode(image: Image.Image, options: EncodeOptions = PNG) -> bytes:
-    """Return the encoded picture. Modes other than L, RGB and RGBA are first made plain.
-
-    Raises:
-        MediaError: the picture is empty or has no plain form.
-        TooLargeError: a side is longer than the format can hold.
+    """Return the encoded picture. Modes other than L, RGB and RGBA are first made plain. Raises `MediaError` if the
+    picture is empty or has no plain form, `TooLargeError` if a side is longer than the format can hold.
     """
     if not (image.width and image.height):
         raise MediaError(f"cannot encode a picture of {image.width}x{image.height} pixels; it holds nothing")
@@ -118,14 +116,23 @@ def encode(image: Image.Image, options: EncodeOptions = PNG) -> bytes:
 
 
 def data_url(data: bytes) -> str:
-    """Return `data:image/...;base64,...` of an encoded picture; the type is that of its bytes.
-
-    Raises:
-        DecodeError: the bytes are no picture of a known format.
+    """Return `data:image/...;base64,...` of an encoded picture; the type is that of its bytes. Raises `DecodeError` if
+    the bytes are no picture of a known format.
     """
     return f"data:{mime_type(data)};base64,{base64.b64encode(data).decode('ascii')}"
 
 
+def from_base64(text: str) -> bytes:
+    """Return the bytes of base64 as clients write it: with line breaks, without padding, in the alphabet of URLs.
+
+    Raises:
+        ValueError: it is no base64.
+    """
+    plain = "".join(text.split()).translate(_URL_SAFE).rstrip("=")
+    return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+
+
+_URL_SAFE: Final = str.maketrans("-_", "+/")
 _log = logging.getLogger(__name__)
 _OF_READING = (errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.EPERM)
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -144,11 +151,8 @@ class StoredImage:
     _store: MediaStore = field(repr=False)
 
     def decode(self) -> Image.Image:
-        """Return the pixels, in mode L, RGB or RGBA and of the stated size.
-
-        Raises:
-            MissingMediaError: the store holds no such bytes.
-            MediaError: the stored picture is not the one that was described.
+        """Return the pixels, in mode L, RGB or RGBA and of the stated size. Raises `MissingMediaError` if the store
+        holds no such bytes, `MediaError` if the stored picture is not the one that was described.
         """
         image = decode_plain(self._store.source(self.sha256), limits=self._store.limits)
         if (image.size, image.mode) != ((self.width, self.height), self.mode):
@@ -234,6 +238,8 @@ class MediaStore:
         """
         limits, head = self.limits, first_bytes(source)
         if kind(head) == "pdf":
+            from saccade.media.documents import pdf_pages
+
             drawn = pdf_pages(source, most=limits.pages, dpi=limits.pdf_dpi, pixels=limits.pixels)
             return Pages(tuple(self.put_image(page) for page in drawn))
         about = header(source) if kind(head) or head[:2] in (b"II", b"MM") else None
@@ -335,10 +341,8 @@ class MediaStore:
         return other
 
     def open(self, part: ImagePart) -> StoredImage:
-        """Return the picture that a record names, not decoded yet.
-
-        Raises:
-            MissingMediaError: the store does not hold it.
+        """Return the picture that a record names, not decoded yet. Raises `MissingMediaError` if the store does not
+        hold it.
         """
         if part.sha256 not in self:
             raise self._missing(part.sha256)
@@ -348,10 +352,8 @@ class MediaStore:
         return self.path(item if isinstance(item, str) else item.sha256).is_file()
 
     def path(self, sha256: str) -> Path:
-        """Return where the bytes are, or would be; 256 folders by the first two digits.
-
-        Raises:
-            MediaError: it is no sha256.
+        """Return where the bytes are, or would be; 256 folders by the first two digits. Raises `MediaError` if it is no
+        sha256.
         """
         if not _HEX.fullmatch(sha256):
             raise MediaError(f"{sha256!r} is no sha256: 64 lower-case hexadecimal digits")

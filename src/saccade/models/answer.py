@@ -196,11 +196,7 @@ class PartialAnswer:
             raise OutageError("broke off in the middle of its answer." if begun else _NO_ANSWER)
 
     def completion(self) -> Completion:
-        """Return the whole answer.
-
-        Raises:
-            OutageError: the server did not say that the answer has ended.
-        """
+        """Return the whole answer. Raises `OutageError` if the server did not say that the answer has ended."""
         self.check_ended()
         self.tell()
         finish = self.finish or FinishReason.STOP_STRING

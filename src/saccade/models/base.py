@@ -142,11 +142,7 @@ _CLOSING_TAG = re.compile(r"</([A-Za-z][\w.-]*)>")
 
 
 def check_stops(stops: Iterable[str]) -> tuple[str, ...]:
-    """Return `stops` without repetitions, in their order.
-
-    Raises:
-        SettingsError: one of them is empty.
-    """
+    """Return `stops` without repetitions, in their order. Raises `SettingsError` if one of them is empty."""
     unique = tuple(dict.fromkeys(stops))
     if "" in unique:
         raise SettingsError("a stop string is empty, and every text would end at once; leave it out")

@@ -52,10 +52,8 @@ class EndpointFile:
 
 
 def read_endpoint_file(name: str, *, azure: bool) -> EndpointFile:
-    """Read the file at the path `name`, in Azure's form if `azure`, else in the plain one.
-
-    Raises:
-        SettingsError: it cannot be read, is of neither form or of the other one, or holds no usable key or address.
+    """Read the file at the path `name`, in Azure's form if `azure`, else in the plain one. Raises `SettingsError` if it
+    cannot be read, is of neither form or of the other one, or holds no usable key or address.
     """
     fields = _fields(name)
     forms = [form for form in (_PLAIN, _AZURE) if any(field in fields for field in form)]

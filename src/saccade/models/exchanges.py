@@ -154,10 +154,8 @@ class KeptModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """Return the kept reply, or a new one that is kept. Raises what the model raises; a failure is not kept.
-
-        Raises:
-            SettingsError: a file of the folder is no kept reply, or the provider's sandbox is asked for.
+        """Return the kept reply, or a new one that is kept. Raises what the model raises; a failure is not kept. Raises
+        `SettingsError` if a file of the folder is no kept reply, or the provider's sandbox is asked for.
         """
         if request.hosted:
             raise SettingsError("replies with calls of a provider's own sandbox are not kept; ask the model itself")

@@ -179,11 +179,7 @@ class RefusedParameterError(ModelRefusedError):
 
 
 def load_client(name: str) -> ModuleType:
-    """Return the client package of that name.
-
-    Raises:
-        UnavailableError: it is not installed.
-    """
+    """Return the client package of that name. Raises `UnavailableError` if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as missing:

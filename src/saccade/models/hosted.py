@@ -460,10 +460,8 @@ def add_file(call: OpenCall, name: str, data: bytes) -> None:
 
 
 def add_url(call: OpenCall, url: str) -> None:
-    """Add a picture by a `data:` URL; any other address is noted and not fetched.
-
-    Raises:
-        OutageError: its base64 is none.
+    """Add a picture by a `data:` URL; any other address is noted and not fetched. Raises `OutageError` if its base64 is
+    none.
     """
     head, comma, data = url.partition(",")
     if not (url.startswith("data:image/") and comma and head.endswith(";base64")):

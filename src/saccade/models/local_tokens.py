@@ -116,10 +116,8 @@ class CheckpointTokens:
 
 
 def load_tokens(source: str) -> CheckpointTokens:
-    """Return the tokens of the checkpoint in the folder `source`, or of that name on the hub.
-
-    Raises:
-        ModelRefusedError: they cannot be loaded, or its family is not known.
+    """Return the tokens of the checkpoint in the folder `source`, or of that name on the hub. Raises
+    `ModelRefusedError` if they cannot be loaded, or its family is not known.
     """
     check_folder(source)
     try:
@@ -189,10 +187,8 @@ def loading_advice(source: str, error: Exception) -> str:
 
 
 def chat_template(source: str, where: dict[str, str], tokenizer: Any) -> str:
-    """Return the template of the checkpoint's processor, for it knows pictures; else the tokenizer's.
-
-    Raises:
-        ModelRefusedError: there is neither.
+    """Return the template of the checkpoint's processor, for it knows pictures; else the tokenizer's. Raises
+    `ModelRefusedError` if there is neither.
     """
     for name in ("chat_template.jinja", "chat_template.json"):
         text = text_of(source, name, where)

@@ -84,10 +84,8 @@ class Prices:
 
 
 def load_prices(path: str | os.PathLike[str]) -> Prices:
-    """Return the table in a TOML file; docs/models.md gives its form.
-
-    Raises:
-        SettingsError: it cannot be read, or a field is unknown, missing or wrong.
+    """Return the table in a TOML file; docs/models.md gives its form. Raises `SettingsError` if it cannot be read, or a
+    field is unknown, missing or wrong.
     """
     try:
         return _checked(_parsed(Path(path).read_text(encoding="utf-8")))

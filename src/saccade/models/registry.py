@@ -183,11 +183,8 @@ def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
 
 
 def provider_of(spec: str) -> Provider:
-    """Return the provider of the model `spec`; one with defaults only for unknown names and plain code.
-
-    Raises:
-        RegistryError: the user's own code cannot be loaded.
-        SettingsError: its address holds a password.
+    """Return the provider of the model `spec`; one with defaults only for unknown names and plain code. Raises
+    `RegistryError` if the user's own code cannot be loaded, `SettingsError` if its address holds a password.
     """
     name, _, entry = _find(spec)
     return entry if isinstance(entry, Provider) else Provider(name=name.partition(":")[0], make=_nothing)

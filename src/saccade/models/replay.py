@@ -96,11 +96,8 @@ def completion_of(turn: Turn, model: str = "") -> Completion:
 
 
 def replay_from_file(path: Path) -> ReplayModel:
-    """Return the model that plays the only trajectory in a file of JSON lines.
-
-    Raises:
-        SettingsError: there is no such file, or it does not hold exactly one trajectory.
-        RecordError: a line cannot be read.
+    """Return the model that plays the only trajectory in a file of JSON lines. Raises `SettingsError` if there is no
+    such file, or it does not hold exactly one trajectory, `RecordError` if a line cannot be read.
     """
     try:
         stored = list(read_lines(path, Trajectory))

@@ -67,10 +67,8 @@ class ScriptedModel:
 
 
 def scripted_from_file(path: Path) -> ScriptedModel:
-    """Return the model that plays the JSON list of texts in `path`.
-
-    Raises:
-        SettingsError: there is no such file, or it is no list of texts.
+    """Return the model that plays the JSON list of texts in `path`. Raises `SettingsError` if there is no such file, or
+    it is no list of texts.
     """
     try:
         texts = TypeAdapter(list[str]).validate_json(path.read_bytes(), strict=True)

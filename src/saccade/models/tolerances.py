@@ -146,9 +146,7 @@ _BROKEN: Final = re.compile(
 
 def end_of(word: object, answer: Reading, known: Collection[str]) -> FinishReason | None:
     """Return the reason that `word` gives for the end, None if it gives none; what is not among `known` is noted.
-
-    Raises:
-        OutageError: it says that something broke.
+    Raises `OutageError` if it says that something broke.
     """
     if isinstance(word, Mapping):  # SGLang's own form
         word = word.get("type")
@@ -194,11 +192,7 @@ def flat(value: object) -> str:
 
 
 def add_content(value: object, answer: Reading) -> None:
-    """Put the content of a message into `answer`: a text, or a list of parts.
-
-    Raises:
-        OutageError: it is neither.
-    """
+    """Put the content of a message into `answer`: a text, or a list of parts. Raises `OutageError` if it is neither."""
     if isinstance(value, str) or value is None:
         answer.add_text(value or "")
         return

@@ -67,11 +67,8 @@ class _Events:
 
 
 async def sent(response: Any) -> AsyncIterator[Sent]:
-    """Yield the events of an answer that was asked for as a stream; or its body, where it came as a whole.
-
-    Raises:
-        SentError: the server sent an error.
-        ValueError: what came is no JSON.
+    """Yield the events of an answer that was asked for as a stream; or its body, where it came as a whole. Raises
+    `SentError` if the server sent an error, `ValueError` if what came is no JSON.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     events, head, is_whole = _Events(), "", None
@@ -97,11 +94,8 @@ async def sent(response: Any) -> AsyncIterator[Sent]:
 
 
 def sent_whole(content: bytes) -> list[Sent]:
-    """Return the body of an answer that was asked for as a whole; or its events, where it came as a stream.
-
-    Raises:
-        SentError: the server sent an error.
-        ValueError: what came is no JSON.
+    """Return the body of an answer that was asked for as a whole; or its events, where it came as a stream. Raises
+    `SentError` if the server sent an error, `ValueError` if what came is no JSON.
     """
     text = content.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     if text.startswith(("data:", "event:", ":", "id:")):

@@ -27,10 +27,8 @@ _HEAD = re.compile(rb'\{"schema_version":%d,"id":(?P<id>"(?:[^"\\]|\\.)*"),' % S
 
 
 def dumps(record: Record) -> str:
-    """Return the record as JSON on one line, without a line break at its end.
-
-    Raises:
-        RecordError: the record holds what JSON cannot give back (built past its checks, with `model_construct`).
+    """Return the record as JSON on one line, without a line break at its end. Raises `RecordError` if the record holds
+    what JSON cannot give back (built past its checks, with `model_construct`).
     """
     try:
         return record.model_dump_json()

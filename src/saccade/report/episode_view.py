@@ -25,14 +25,15 @@ from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import CORRECT, FinishReason, Score, StopReason, Trajectory, Turn
 from saccade.report.picture_book import PictureBook, ShownMedia
 from saccade.report.segments import TextSegment, prose
-from saccade.report.words import count, duration, known_sum, money, some, stop_words
+from saccade.report.words import count, duration, known_sum, money, short_model, some, stop_words
+from saccade.tasks.own_media import own_name
 
 # What is drawn over the pictures of a question: a numbered box for each region that a turn looked at, and evidence.
 #
 # Large boxes are drawn below small ones, and numbers avoid each other as far as there is room.
 
 
-_TAG: Final = 30
+_TAG: Final = 22
 """A number is this many times smaller than the longer side of its picture."""
 
 COLOURS: Final = 8
@@ -356,8 +357,9 @@ def turn_facts(turn: Turn) -> Iterator[tuple[str, str]]:
     """Yield name and value of what is known of a turn's time, tokens and price."""
     if turn.model_seconds:
         yield "model", duration(turn.model_seconds)
-    if turn.execution_seconds:
-        yield "run", duration(turn.execution_seconds)
+    ran = turn.execution_seconds or (turn.execution.timings.wall if turn.execution is not None else 0.0)
+    if ran:
+        yield "run", duration(ran)
     tokens = turn.tokens
     for name, value in (
         ("tokens read", tokens.context),
@@ -373,7 +375,11 @@ def turn_facts(turn: Turn) -> Iterator[tuple[str, str]]:
 
 def chips(trajectory: Trajectory) -> Iterator[tuple[str, str]]:
     """Yield name and value of the figures at the head of the page."""
-    turns = trajectory.turns
+    turns, made = trajectory.turns, trajectory.provenance
+    if made.model:
+        yield "model", short_model(made.model)
+    if made.dialect:
+        yield "dialect", made.dialect
     yield "turns", f"{len(turns):,}"
     yield "pictures back", f"{sum(len(execution.pictures) for turn in turns for execution in turn.executions):,}"
     if trajectory.seconds:
@@ -416,5 +422,19 @@ def wire_title(sent: RequestTry) -> str:
     return f"{sent.number + 1}. {sent.path or 'not sent'} · {ended} · {duration(sent.seconds)}"
 
 
-FILTERS = (verdict, deed, hosted, turn_facts, chips, settings, wire_title, duration, money, known_sum, some, stop_words)
+FILTERS = (
+    own_name,
+    verdict,
+    deed,
+    hosted,
+    turn_facts,
+    chips,
+    settings,
+    wire_title,
+    duration,
+    money,
+    known_sum,
+    some,
+    stop_words,
+)
 """Functions of one value that templates call by their names."""

@@ -78,9 +78,12 @@ def index_html(cards: tuple[EpisodeCard, ...], facts: tuple[str, ...]) -> Markup
     return _render("index.html.j2", cards=cards, facts=facts)
 
 
-def report_html(title: str, sections: tuple[Section, ...], facts: tuple[str, ...], gallery: bool) -> Markup:
-    """Render the sections of a report as a fragment of a page, with room for a gallery; `facts` stand above them."""
-    return _render("report.html.j2", title=title, sections=sections, facts=facts, gallery=gallery)
+def report_html(title: str, lead: str, sections: tuple[Section, ...], facts: tuple[str, ...], gallery: bool) -> Markup:
+    """Render the sections of a report as a fragment of a page, with room for a gallery.
+
+    Above them stand `lead`, what the report comes to, and `facts`.
+    """
+    return _render("report.html.j2", title=title, lead=lead, sections=sections, facts=facts, gallery=gallery)
 
 
 def live_page(title: str, gallery: Mapping[str, object]) -> str:

@@ -41,9 +41,19 @@ class AxisScale:
         return self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else self.high - self.low
 
 
-def scale(values: Iterable[float], span: tuple[float, float], *, zero: bool = False, ticks: int = 5) -> AxisScale:
-    """Return an axis over `values` that begins and ends at a tick; `span` is its pixels, with `zero` 0 is on it."""
+_SMALL = 0.1
+"""Shares up to which an axis ends near them: as of clipped tokens, where 100% would leave a flat line."""
+
+
+def scale(
+    values: Iterable[float], span: tuple[float, float], *, zero: bool = False, share: bool = False, ticks: int = 5
+) -> AxisScale:
+    """Return an axis over `values` that begins and ends at a tick; `span` is its pixels, with `zero` 0 is on it.
+
+    That of a `share` ends at 1, but where all of them are small.
+    """
     known = [value for value in values if isfinite(value)] + ([0.0] if zero else [])
+    known += [1.0] if share and max(known, default=0.0) > _SMALL else []
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         low, high = (min(low, 0.0), max(high, 0.0)) if low else (0.0, 1.0)
@@ -114,7 +124,8 @@ class Figure:
     """Content of the chart in a sentence: its accessible description and its caption."""
     svg: Markup
     legend: tuple[LegendEntry, ...] = ()
-    wide: bool = False
+    flat: str = ""
+    """What all of it is (`0`, `100%`): then there is nothing to see, and a page folds it."""
 
 
 def key(name: str, number: int, shape: Literal["line", "mark", "block"] = "line") -> LegendEntry:
@@ -171,6 +182,12 @@ def beside(axis: AxisScale, x: ValueSpan, percent: bool = False, label: str = ""
     return Markup("").join(parts)
 
 
+def _flat(values: Iterable[float], percent: bool) -> str:
+    """Return what all `values` are, if that is nothing or, of shares, everything."""
+    same = set(values)
+    return number(same.pop(), 0, percent) if same in ({0.0}, {1.0} if percent else {0.0}) else ""
+
+
 def number(value: float, step: float = 0.0, percent: bool = False) -> str:
     """Return a value as a chart writes it."""
     return f"{short(100 * value, 100 * step)}%" if percent else short(value, step)
@@ -221,7 +238,8 @@ def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: 
         return None
     left = _room(kinds)
     height = _GAP + len(kinds) * (len(runs) * _BAR + _GAP)
-    across = scale([v for values in runs.values() for v in values.values()], (left, WIDTH - 44), zero=True)
+    amounts = [amount for values in runs.values() for amount in values.values()]
+    across = scale(amounts, (left, WIDTH - 44), zero=True, share=percent)
     drawn = [below(across, (0, height), percent, label)]
     y = _GAP
     for kind in kinds:
@@ -233,7 +251,7 @@ def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: 
             y += _BAR
         y += _GAP
     legend = tuple(key(run, place, "block") for place, run in enumerate(runs)) if len(runs) > 1 else ()
-    return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
+    return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend, _flat(amounts, percent))
 
 
 def shares(title: str, says: str, rows: Sequence[StackedBar], kinds: Mapping[str, str]) -> Figure | None:
@@ -259,7 +277,8 @@ def shares(title: str, says: str, rows: Sequence[StackedBar], kinds: Mapping[str
                 drawn.append(_share(ends, y, (colour, tooltip), number(round(amount / total, 3), 0, True)))
     used = [kind for kind in kinds if any(bar.parts.get(kind) for bar in rows)]
     legend = tuple(LegendEntry(kind, kinds[kind], shape="block") for kind in used)
-    return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
+    flat = f"{used[0]}, 100%" if len(used) == 1 else ""
+    return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend, flat)
 
 
 def _room(labels: Sequence[str]) -> float:
@@ -333,15 +352,18 @@ def curves(title: str, says: str, series: Sequence[Series], axes: Axes) -> Figur
     xs = [x for one in shown for x, _ in one.points]
     ys = [y for one in shown for _, y in one.points] + [end for one in shown for pair in one.intervals for end in pair]
     room = (_LEFT, CURVES_WIDTH - _RIGHT)
-    across = scale(xs, room, zero=axes.amounts_x) if axes.percent_x or axes.amounts_x else tight(xs, room)
-    up = scale(ys, (HEIGHT - _BOTTOM, _TOP), zero=axes.zero)
+    known = axes.percent_x or axes.amounts_x
+    across = scale(xs, room, zero=axes.amounts_x, share=axes.percent_x) if known else tight(xs, room)
+    up = scale(ys, (HEIGHT - _BOTTOM, _TOP), zero=axes.zero, share=axes.percent)
     parts = [
         beside(up, (_LEFT, CURVES_WIDTH - _RIGHT), axes.percent, axes.y),
         below(across, (_TOP, HEIGHT - _BOTTOM), axes.percent_x, axes.x),
         *(_drawn(one, across, up, axes) for one in shown),
     ]
     legend = _legend(shown)
-    return Figure(title, says, drawing(CURVES_WIDTH, HEIGHT, parts, title, says), legend if len(legend) > 1 else ())
+    flat = _flat((y for one in shown for _, y in one.points), axes.percent)
+    legend = legend if len(legend) > 1 else ()
+    return Figure(title, says, drawing(CURVES_WIDTH, HEIGHT, parts, title, says), legend, flat)
 
 
 def smoothed(points: Sequence[Point]) -> list[Point]:
@@ -442,7 +464,8 @@ def dots(title: str, says: str, rows: Sequence[Dot], label: str) -> Figure | Non
         )
         drawn.append(Markup('<g class="{}">{}</g>').format(row.colour, Markup("").join(marks)))
         drawn.append(text((WIDTH, y + 4), short_percent(row.value), anchor="end", kind="value"))
-    return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says))
+    flat = _flat((row.value for row in rows), percent=True)
+    return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), flat=flat)
 
 
 # Amounts that add up, step by step: a column for each step, a part of it for each kind.

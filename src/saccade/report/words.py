@@ -49,6 +49,12 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def short_model(name: str) -> str:
+    """Return the name of a model (`provider:name@address`, a folder) without provider, address and folders."""
+    bare = name.partition("@")[0].rstrip("/")
+    return (bare.partition(":")[2] or bare).rpartition("/")[2] or name
+
+
 def money(dollars: float | None) -> str:
     """Write a price in dollars, small ones with more digits."""
     if dollars is None:

@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from saccade.evals.api import Evaluation
 from saccade.evals.rows import EvalRow, Known, Spent, natural, spent
+from saccade.evals.summary import figures as figures_of
 from saccade.report.episode_view import Verdict, episode_view
 from saccade.report.episodes import Episodes, Written, write_page
 from saccade.report.page import Other, folded, page_html, report_html
@@ -38,8 +39,8 @@ from saccade.report.runs import (
 )
 from saccade.report.runs_page import Gallery
 from saccade.report.sections.protocols import LABELS, NAMES, labels, protocols
-from saccade.report.sections.results import comparison, differing, results
-from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable, figures
+from saccade.report.sections.results import comparison, differing, results, verdict
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable, between, figures, percent
 from saccade.report.stored_run import wires_of
 from saccade.report.words import NONE, money, some
 
@@ -221,9 +222,10 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingCurves]) -> Secti
         lines = tuple(_line(run, hue(place)) for place, run in enumerate(runs))
         heads = (
             "run",
+            "right, %",
+            "95% interval",
             "tasks",
             "samples",
-            "each task",
             "lost",
             "turns",
             "calls",
@@ -234,7 +236,7 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingCurves]) -> Secti
             "dialect",
         )
         own = {run.name: _settings(run) for run in runs}
-        panels.append(Panel("Evaluations", (), (SectionTable("Runs", heads, lines, words=2), *differences(own))))
+        panels.append(Panel("Runs", (), (SectionTable("Runs", heads, lines, words=2), *differences(own))))
     if trainings:
         rows = tuple(_trained(run, hue(place)) for place, run in enumerate(trainings))
         training_heads = ("run", "steps", "held out: first", "best", "last", "begun with", "dialect", "tasks")
@@ -250,12 +252,13 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingCurves]) -> Secti
 
 
 def _line(run: EvalRun, own: str) -> SectionRow:
-    rows = run.rows
+    rows, total = run.rows, figures_of(run.rows)
     cells = (
         run.name,
+        percent(total.avg),
+        between(total.interval),
         f"{len({row.task for row in rows}):,}",
         f"{len(rows):,}",
-        f"{run.k:,}",
         f"{len(run.failures):,}",
         f"{sum(row.turns for row in rows) / len(rows):.1f}" if rows else NONE,
         f"{sum(row.calls for row in rows) / len(rows):.1f}" if rows else NONE,
@@ -327,7 +330,8 @@ def differences(runs: Mapping[str, Mapping[str, str]]) -> tuple[SectionTable, ..
         if name.split(".")[0] not in _PLACES and len({settings.get(name) for settings in runs.values()}) > 1
     ]
     heads = ("setting", *runs)
-    return (SectionTable("Settings that differ", heads, tuple(lines), words=len(runs)),) if lines else ()
+    title = "Settings that differ"
+    return (SectionTable(title, heads, tuple(lines), words=len(runs), folded=True),) if lines else ()
 
 
 def _shown(name: str, values: Sequence[str]) -> Sequence[str]:
@@ -436,8 +440,8 @@ def _written(
     hrefs = {place.number: episodes.href(f"e{place.number}") for place in order.places.values()}
     names = [run.name for run in runs.evals] + [run.name for run in runs.trainings]
     title = title or clean(" and ".join(names), 120)
-    facts = (*_facts(runs), *episodes.notes)
-    body = report_html(title, sections, facts, gallery.count > 0)
+    lead = " ".join(filter(None, [verdict(runs.evals), *map(_outcome, runs.trainings)]))
+    body = report_html(title, lead, sections, (*_facts(runs), *episodes.notes), gallery.count > 0)
     bodies = (folded(episode.view.anchor, episode.body) for episode in episodes.together)
     problems = [problem for run in runs.episodes for problem in run.stored.problems]
     problems += [problem for run in runs.trainings for problem in run.problems]
@@ -479,6 +483,17 @@ def _other(place: _Place) -> Other:
     outcome = place.run.outcome(place.row)
     right = None if correct is None or 0 < correct < 1 else correct >= 1
     return Other(f"#e{place.number}", f"{place.run.name} #{place.row.rollout}", Verdict(outcome, right))
+
+
+def _outcome(run: TrainingCurves) -> str:
+    """Say in a sentence what a training run came to."""
+    for name, what in ((f"{VALIDATION}accuracy", "held-out tasks"), ("accuracy", "its own rollouts")):
+        if points := run.points.get(name):
+            first, last = (percent(points[at][1]) for at in (0, -1))
+            return (
+                f"{run.name} was {first} % right on {what} at step {points[0][0]:g}, and {last} % at {points[-1][0]:g}."
+            )
+    return f"{run.name} was trained for {some(run.steps, 'step')}."
 
 
 def _facts(runs: Runs) -> tuple[str, ...]:

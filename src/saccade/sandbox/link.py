@@ -275,6 +275,8 @@ class Link:
         self._prepared: asyncio.Task[None] | None = None
         self._wanted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when somebody waits until a call can be made."""
+        self._undoing: ZygoteAnswer | None = None
+        """Done when a call that was given up is dead; the rest of its rollback waits for the next call."""
 
     def open(self, config: Mapping[str, Any]) -> None:
         """Have the zygote fork the session; `ready` tells when it can be used."""
@@ -306,8 +308,8 @@ class Link:
 
         Raises `GuestFaultError` if the guest is beyond repair, and `SandboxLostError` if its keeper was killed.
         """
-        if self._prepared is None:
-            return
+        if self._undoing is not None:
+            self.prepare(rollback=True)
         if not self._wanted.done():
             self._wanted.set_result(None)
         try:
@@ -317,7 +319,7 @@ class Link:
                 self.prepare(rollback=True)
                 await self._prepared_within(max(seconds, LEAST_SECONDS))
         except asyncio.CancelledError:
-            if not self._prepared.cancelled():
+            if self._prepared is None or not self._prepared.cancelled():
                 raise
             # Not the caller was cancelled, but this link was closed while he waited.
             raise SandboxLostError("the session was closed, or its sandbox started again") from None
@@ -456,6 +458,25 @@ class Link:
         self.prepare(keep=True)
         return None
 
+    def give_up(self) -> None:
+        """Stop what the leaf does, if it does anything, and throw it away; the next `ready` does the rest.
+
+        No task is begun: where the caller is cancelled because the loop ends, nobody would wait for it.
+        """
+        if self._calling and self._lives:
+            self._calling = False
+            self._leaf.forget()
+            self._undoing = self.zygote.ask("rollback", self.id)
+
+    def roll_back(self) -> None:
+        """Throw the last call away and begin to get ready for the next one, unless the session is over."""
+        if self._lives:
+            self.prepare(rollback=True)
+
+    @property
+    def _lives(self) -> bool:
+        return self.zygote.alive and not self.ended and self._outbox >= 0
+
     def prepare(self, *, rollback: bool = False, keep: bool = False) -> None:
         """Begin to get ready for the next call; first throw the last one away or make its state the session's."""
         self._calling = False
@@ -467,7 +488,8 @@ class Link:
     async def _prepare(self, rollback: bool, keep: bool) -> None:
         await asyncio.sleep(0)  # whoever waits for the result comes first
         if rollback:
-            await self.zygote.order("rollback", self.id)
+            undoing, self._undoing = self._undoing or self.zygote.ask("rollback", self.id), None
+            await undoing
         async with self.gate.spare_time(self._wanted):
             self._channel.drain()
             self._ends.empty_outbox()

@@ -128,31 +128,31 @@ class LocalSession:
         for item in pending:
             if item.lazy is not None:
                 link.lazy[item.lazy.sha256] = item.lazy
-        resolved = False
         try:
             result = await link.run(message, list(messages(pending, link.images)), seconds)
             if result.status is Status.OK or (result.status is Status.ERROR and keep_errors):
                 refusal = await link.commit(figure=any(picture.source == "figure" for picture in result.pictures))
-                resolved = refusal is None
-                if refusal is not None:
-                    why = f"the code was refused: {refusal}"
-                    return dataclasses.replace(result, status=Status.REFUSED, traceback=why)
-                self._calls += 1
-                self._committed = True
-                del self._pending[: len(pending)]
-                return result
-            # The kernel may have chosen the keeper: what the code did has then cost the session its state.
-            own_doing = link.ended and (bool(link.blame) or result.status is Status.OUT_OF_MEMORY)
-            if link.ended and not own_doing:
-                raise SandboxLostError(result.traceback or "the session's processes were killed from outside")
-            if own_doing or self._options.state is StatePolicy.CLEAR:
-                resolved = True
-                await self._restart()
-            return result
-        finally:
+                if refusal is None:
+                    self._calls += 1
+                    self._committed = True
+                    del self._pending[: len(pending)]
+                    return result
+                link.roll_back()
+                why = f"the code was refused: {refusal}"
+                return dataclasses.replace(result, status=Status.REFUSED, traceback=why)
+        except BaseException:
             # Also when the caller cancels: the call is thrown away and the session can be used again.
-            if not resolved and link.zygote.alive and not link.ended:
-                link.prepare(rollback=True)
+            link.give_up()
+            raise
+        # The kernel may have chosen the keeper: what the code did has then cost the session its state.
+        own_doing = link.ended and (bool(link.blame) or result.status is Status.OUT_OF_MEMORY)
+        if link.ended and not own_doing:
+            raise SandboxLostError(result.traceback or "the session's processes were killed from outside")
+        if own_doing or self._options.state is StatePolicy.CLEAR:
+            await self._restart()
+        else:
+            link.roll_back()
+        return result
 
     async def _restart(self) -> None:
         """Start a fresh interpreter with nothing but the first bindings."""
@@ -175,7 +175,7 @@ class LocalSession:
             except BaseException as error:
                 for link in links:
                     await self._sandbox.drop(link)
-                self._link.prepare(rollback=True)
+                self._link.give_up()
                 if isinstance(error, GuestFaultError):
                     raise SandboxError(f"the session could not be branched: {error}") from error
                 raise

@@ -21,13 +21,24 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from saccade.errors import DecodeError, MediaError, SettingsError, TooLargeError, UnavailableError
-from saccade.media.decode import MIME_TYPES, header, named_as
-from saccade.media.documents import first_bytes, kind, refusal
-from saccade.media.download import OwnMediaSettings, download, is_url, name_in
+from saccade.media.decode import MIME_TYPES, OwnMediaSettings, first_bytes, header, is_url, kind, named_as, refusal
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, NamedMedia, Task
+
+
+class NamedBytes(bytes):
+    """The bytes of an encoded file, with the name that it had."""
+
+    name: str
+
+    def __new__(cls, data: bytes, name: str) -> NamedBytes:
+        """Copies `data`."""
+        made = super().__new__(cls, data)
+        made.name = name
+        return made
+
 
 OwnMedia = str | os.PathLike[str] | bytes | Image.Image | NDArray[Any]
 """A user's picture or video."""
@@ -58,6 +69,8 @@ def take(media: OwnMedia, store: MediaStore, settings: OwnMediaSettings) -> Take
         MediaError: it cannot be read, or is too large.
         UnavailableError: it may be a video, and what reads videos is not installed.
     """
+    if isinstance(media, NamedBytes):
+        return _encoded(media, media.name, store, settings)
     if isinstance(media, bytes):
         taken = _encoded(media, "bytes", store, settings)
         return replace(taken, name="video" if isinstance(taken.parts[0], VideoPart) else "picture")
@@ -99,6 +112,8 @@ def _downloaded(url: str, store: MediaStore, settings: OwnMediaSettings) -> Take
             f"{url} is an address of the web, and nothing is downloaded unless you allow it: "
             "--allow-urls (in Python allow_urls=True, in a file media.allow_urls = true). Or give a file."
         )
+    from saccade.media.download import download, name_in
+
     with tempfile.TemporaryDirectory(prefix="saccade-url-") as folder:
         target = Path(folder) / "download"
         download(url, target, most_bytes=settings.url_bytes, seconds=settings.url_seconds)

@@ -115,6 +115,11 @@ class Batch:
     spans: tuple[tuple[int, int, int], ...]
     """Of each trajectory: row, first token, number of tokens."""
 
+    @property
+    def packed(self) -> bool:
+        """Whether several trajectories are in one row."""
+        return len(self.spans) > len(self.ids)
+
     def lay_out(self, values: Sequence[NDArray[Any]], fill: float | bool) -> torch.Tensor:
         """Lay out one array of per-token values for each trajectory like `ids`; `fill` elsewhere."""
         tensor = torch.full(self.ids.shape, fill, dtype=torch.from_numpy(values[0]).dtype)
@@ -127,10 +132,8 @@ class Collator:
     """Makes batches for one model."""
 
     def __init__(self, encoder: Encoder, pictures: PictureTensors, model: Any, *, packed: bool) -> None:
-        """`model` is the transformers model whose `get_rope_index` gives M-RoPE positions.
-
-        Raises:
-            SettingsError: the model cannot tell apart what is packed.
+        """`model` is the transformers model whose `get_rope_index` gives M-RoPE positions. Raises `SettingsError` if
+        the model cannot tell apart what is packed.
         """
         self._encoder = encoder
         self._pictures = pictures

@@ -182,11 +182,8 @@ class TokenStream:
         self._text = ""
 
     def prompt_delta(self, messages: Sequence[Message]) -> PromptDelta:
-        """Return what is new in the whole conversation `messages`.
-
-        Raises:
-            TrainingError: a message has no token form (calls of an API's own function calling, or a video that the
-                family does not read).
+        """Return what is new in the whole conversation `messages`. Raises `TrainingError` if a message has no token
+        form (calls of an API's own function calling, or a video that the family does not read).
         """
         first = not self._messages
         new = list(messages) if first else _new_messages(self._messages, bool(clean_text(self._text)), messages)

@@ -50,11 +50,7 @@ class FrameReader:
         self._template = template
 
     def read(self) -> WrittenFrame:
-        """Read the frame.
-
-        Raises:
-            TrainingError: the template does not write the family's frame.
-        """
+        """Read the frame. Raises `TrainingError` if the template does not write the family's frame."""
         family = self._family
         body = self._body("user", _QUESTION)
         rendered = self._rendered({"role": "user", "content": _QUESTION}, generation=True)
@@ -249,10 +245,8 @@ class Encoder:
         return self._text(text)
 
     def encode(self, pieces: Iterable[Piece]) -> tuple[tuple[int, ...], tuple[PromptPicture, ...]]:
-        """Encode `pieces`; also return the pictures of the placeholders in them.
-
-        Raises:
-            TrainingError: the image processor refuses a picture's shape.
+        """Encode `pieces`; also return the pictures of the placeholders in them. Raises `TrainingError` if the image
+        processor refuses a picture's shape.
         """
         pictures: list[PromptPicture] = []
         framed: list[Piece] = []
@@ -271,10 +265,8 @@ class Encoder:
         return tuple(ids), tuple(pictures)
 
     def shown(self, part: ImagePart | VideoPart) -> PromptPicture:
-        """Count the features of a picture or a video from its record.
-
-        Raises:
-            TrainingError: the processor refuses it, or the family reads no videos.
+        """Count the features of a picture or a video from its record. Raises `TrainingError` if the processor refuses
+        it, or the family reads no videos.
         """
         if isinstance(part, ImagePart):
             return PromptPicture(part, self.count(part))
@@ -288,10 +280,8 @@ class Encoder:
         return PromptPicture(part, clip.tokens, clip)
 
     def count(self, part: ImagePart) -> int:
-        """Count the features of a picture from its size.
-
-        Raises:
-            TrainingError: the image processor refuses its shape.
+        """Count the features of a picture from its size. Raises `TrainingError` if the image processor refuses its
+        shape.
         """
         return self._count(part.width, part.height)
 

@@ -66,10 +66,8 @@ def placed(ids: Sequence[int], pictures: Sequence[PromptPicture], placeholders: 
 
 
 def frame_encoder(checkpoint: Checkpoint) -> Encoder | None:
-    """Return the encoder that writes prompts of a `framed` family; None for the others.
-
-    Raises:
-        ModelRefusedError: the checkpoint's template does not write the family's frame.
+    """Return the encoder that writes prompts of a `framed` family; None for the others. Raises `ModelRefusedError` if
+    the checkpoint's template does not write the family's frame.
     """
     if not checkpoint.family.framed:
         return None
@@ -80,10 +78,8 @@ def frame_encoder(checkpoint: Checkpoint) -> Encoder | None:
 
 
 def build_prompt(request: Request, checkpoint: Checkpoint, encoder: Encoder | None = None) -> Prompt:
-    """Build the prompt of `request`; `encoder` is the checkpoint's `frame_encoder`, made here by default.
-
-    Raises:
-        ModelRefusedError: the checkpoint cannot take what is asked for.
+    """Build the prompt of `request`; `encoder` is the checkpoint's `frame_encoder`, made here by default. Raises
+    `ModelRefusedError` if the checkpoint cannot take what is asked for.
     """
     _check(request)
     if checkpoint.family.framed:

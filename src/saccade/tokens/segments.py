@@ -41,10 +41,8 @@ class PromptPicture:
 
 
 def image_parts(pictures: Sequence[PromptPicture], reader: str) -> list[ImagePart]:
-    """Return the pictures, for a `reader` that cannot be given the frames of a video.
-
-    Raises:
-        ModelRefusedError: one of `pictures` is a video.
+    """Return the pictures, for a `reader` that cannot be given the frames of a video. Raises `ModelRefusedError` if one
+    of `pictures` is a video.
     """
     parts = [picture.part for picture in pictures if isinstance(picture.part, ImagePart)]
     if len(parts) < len(pictures):
@@ -126,10 +124,8 @@ class TokenTrajectory:
 
 
 def truncate(trajectory: TokenTrajectory, most: int) -> TokenTrajectory:
-    """Return the longest beginning of `trajectory` with at most `most` tokens that ends in a sampled segment.
-
-    Raises:
-        TrainingError: not even the prompt and the first turn fit.
+    """Return the longest beginning of `trajectory` with at most `most` tokens that ends in a sampled segment. Raises
+    `TrainingError` if not even the prompt and the first turn fit.
     """
     ends = accumulate(len(segment.ids) for segment in trajectory.segments)
     kept = [

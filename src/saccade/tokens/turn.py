@@ -54,12 +54,7 @@ class Slot(Protocol):
         """Everything read and sampled so far."""
 
     async def generate(self, request: TurnRequest) -> SampledTurn:
-        """Sample the next turn.
-
-        Raises:
-            ContextFullError: the context is full.
-            ModelError: the engine failed.
-        """
+        """Sample the next turn. Raises `ContextFullError` if the context is full, `ModelError` if the engine failed."""
 
     def release(self) -> None:
         """End the episode; idempotent."""
@@ -86,10 +81,8 @@ class Engine(Protocol):
         """Make a slot for each seed, decoding together. The same seeds and requests give the same tokens."""
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
-        """Take the policy's new weights; `save` writes them into a folder, as a checkpoint.
-
-        Raises:
-            ModelError: the engine cannot sample with them.
+        """Take the policy's new weights; `save` writes them into a folder, as a checkpoint. Raises `ModelError` if the
+        engine cannot sample with them.
         """
 
     async def close(self) -> None:

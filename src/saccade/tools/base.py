@@ -172,19 +172,14 @@ class Tool(OfferedTool, Generic[A, R]):
     """Argument that takes the question of the episode's task where a call leaves it out; empty for none."""
 
     def load(self) -> None:
-        """Load models and weights now rather than in the first call; nothing to do for a tool without any.
-
-        Raises:
-            UnavailableError: what the tool needs is installed but cannot be loaded.
+        """Load models and weights now rather than in the first call; nothing to do for a tool without any. Raises
+        `UnavailableError` if what the tool needs is installed but cannot be loaded.
         """
 
     @abstractmethod
     def run(self, arguments: A, context: ToolContext) -> ToolOutcome[R]:
-        """Do the work.
-
-        Raises:
-            CallProblem: the arguments do not fit the images (a box outside, an unknown name).
-            UnavailableError: what the tool needs is installed but cannot be loaded.
+        """Do the work. Raises `CallProblem` if the arguments do not fit the images (a box outside, an unknown name),
+        `UnavailableError` if what the tool needs is installed but cannot be loaded.
         """
 
     @classmethod
@@ -269,10 +264,7 @@ class Tool(OfferedTool, Generic[A, R]):
     def mistakes(self, arguments: object, *, alias: str | None = None) -> tuple[Problem, ...]:
         """Return the mistakes in the names and the form of `arguments`, each by itself; runs nothing.
 
-        What an episode's question would fill in is not missing.
-
-        Raises:
-            ToolError: the tool has no such alias.
+        What an episode's question would fill in is not missing. Raises `ToolError` if the tool has no such alias.
         """
         arguments, _ = self._without_task(arguments)
         try:

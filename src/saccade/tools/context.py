@@ -228,11 +228,7 @@ class ToolContext:
         return tuple(names)
 
     def extended(self, images: Mapping[str, Image.Image]) -> ToolContext:
-        """Return a context that has these images too, as the newest.
-
-        Raises:
-            ToolError: a name is taken.
-        """
+        """Return a context that has these images too, as the newest. Raises `ToolError` if a name is taken."""
         taken = [name for name in images if name in self._images or name in self._videos]
         if taken:
             raise ToolError(f"the context already has {', '.join(taken)}; take names from fresh_names")

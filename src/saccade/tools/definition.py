@@ -164,11 +164,7 @@ def region(box: Xyxy | None, units: Units, size: tuple[int, int]) -> PixelBox:
 
 
 def pixel_point(point: Point, units: Units, size: tuple[int, int]) -> tuple[float, float]:
-    """Return `point` in pixels.
-
-    Raises:
-        CallProblem: it is outside the image.
-    """
+    """Return `point` in pixels. Raises `CallProblem` if it is outside the image."""
     x, y, _, _ = _scaled((*point, *point), units, size)
     if not (0 <= x <= size[0] and 0 <= y <= size[1]):
         raise wrong_format(

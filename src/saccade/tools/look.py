@@ -61,10 +61,8 @@ class Look:
 
 
 def look(arguments: LookArguments, context: ToolContext) -> Look:
-    """Return the part that `arguments` choose.
-
-    Raises:
-        CallProblem: no such image, a box that is not in it, or more than `MAX_PIXELS` pixels.
+    """Return the part that `arguments` choose. Raises `CallProblem` if no such image, a box that is not in it, or more
+    than `MAX_PIXELS` pixels.
     """
     source = context.image(arguments.image)
     box = region(arguments.box, arguments.units, source.size)

@@ -65,11 +65,7 @@ class McpConnection:
         return not self.where.startswith(("http://", "https://"))
 
     async def client(self) -> Client:
-        """Return the open client.
-
-        Raises:
-            ToolLostError: the server does not start, or cannot be reached.
-        """
+        """Return the open client. Raises `ToolLostError` if the server does not start, or cannot be reached."""
         async with self._lock:
             if self._client is None or self._held is None or self._held.done():
                 await self.close()
@@ -125,10 +121,8 @@ class McpConnection:
 
 
 def connection_to(where: str) -> McpConnection:
-    """Return the connection of this process to that server; not opened yet if it is new.
-
-    Raises:
-        UnavailableError: the package `mcp` is not installed.
+    """Return the connection of this process to that server; not opened yet if it is new. Raises `UnavailableError` if
+    the package `mcp` is not installed.
     """
     try:
         import mcp as installed

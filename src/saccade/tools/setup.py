@@ -92,10 +92,8 @@ class SetupEntry:
 
 
 def tool_setup(tool: str) -> ToolSetup:
-    """Return the table of a tool; defaults if there is no file or no such table.
-
-    Raises:
-        SettingsError: the file cannot be read, or a table has something that no setup has.
+    """Return the table of a tool; defaults if there is no file or no such table. Raises `SettingsError` if the file
+    cannot be read, or a table has something that no setup has.
     """
     return configured().get(tool, ToolSetup())
 

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,16 +70,37 @@ class StoredTensors(Mapping[str, Any]):
 
 
 class Checkpoints:
-    """The checkpoints under one folder."""
+    """The checkpoints under one folder, each written by a thread beside what follows."""
 
     def __init__(self, folder: Path, keep: KeepSettings, processes: Processes) -> None:
-        """Keep the newest ones and the milestones of `keep`."""
+        """Keep the newest ones and the milestones of `keep`; every process makes one, alike."""
         self._folder = folder
         self._keep = keep
-        self._processes = processes
+        self._processes = processes.aside()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._written: Future[Path] | None = None
 
-    def save(self, state: RunState, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> Path:
-        """Write a checkpoint, then delete the oldest. Every process calls it, with the tensors that it writes."""
+    def save(self, state: RunState, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> None:
+        """Begin to write a checkpoint, once the last one is written, and to delete the oldest after that.
+
+        Every process calls it, with the tensors that it writes: on the host, and not changed any more.
+        """
+        self.finish()
+        self._written = self._thread.submit(self._save, state, weights, optimizer)
+
+    def finish(self, *, wait: bool = True) -> Path | None:
+        """Return the folder of the checkpoint that was begun, once; None where there is none (without `wait`: yet).
+
+        Raises `OSError`: it could not be written; `TrainingError`: another process ended.
+        """
+        if self._written is None or not (wait or self._written.done()):
+            return None
+        written, self._written = self._written, None
+        return written.result()
+
+    def _save(
+        self, state: RunState, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]
+    ) -> Path:
         target = self._folder / f"step-{state.step:08d}"
         partial = partial_folder(target)
         if self._processes.is_main:
@@ -102,14 +124,13 @@ class Checkpoints:
         for name, tensors in (("weights", weights), (_OPTIMIZER, optimizer)):
             path = folder / (f"{name}.safetensors" if first else f"{name}-{self._processes.rank}.safetensors")
             if tensors or first:
-                save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, path)
+                save_file({key: value.contiguous() for key, value in tensors.items()}, path)
                 _sync(path)
 
     def latest(self) -> tuple[RunState, StoredTensors, StoredTensors] | None:
         """Return state, weights and optimizer tensors of the last checkpoint; None if there is none.
 
-        Raises:
-            TrainingError: it cannot be read.
+        Raises `TrainingError`: it cannot be read.
         """
         folders, advice = self._saved(), "Delete that folder to resume from the one before."
         if not folders:

@@ -36,11 +36,8 @@ def check_folder(
     """Check that a run with these settings may write to `out`.
 
     Settings named in `may_differ` may differ from the saved ones; those in `may_grow` may be larger and those in
-    `may_change` others, with a consequence to be logged as their value.
-
-    Raises:
-        SettingsError: it holds a run and `resume` is False, or no run to resume, or one with other settings, or another
-            process trains in it.
+    `may_change` others, with a consequence to be logged as their value. Raises `SettingsError`: it holds a run and
+    `resume` is False, or no run to resume, or one with other settings, or another process trains in it.
     """
     if (out / LOCK).exists():
         with (out / LOCK).open(encoding="ascii") as file:
@@ -82,8 +79,7 @@ def _is_larger(item: Difference) -> bool:
 def locked_folder(out: Path) -> Iterator[None]:
     """Hold the folder for this process; the lock is gone with the process, however it ends.
 
-    Raises:
-        SettingsError: another process trains in it; says which.
+    Raises `SettingsError`: another process trains in it; says which.
     """
     with (out / LOCK).open("a+", encoding="ascii") as file:
         _lock(file, fcntl.LOCK_EX, out)

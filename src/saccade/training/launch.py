@@ -30,8 +30,7 @@ def is_first() -> bool:
 def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: int) -> None:
     """Run `program(*arguments)`, which can be pickled, in each of `processes` processes.
 
-    Raises:
-        TrainingError: one raised a `SaccadeError`, whose text this has, or was killed; the others were stopped.
+    Raises `TrainingError`: one raised a `SaccadeError`, whose text this has, or was killed; the others were stopped.
     """
     from torch.distributed import TCPStore
     from torch.multiprocessing import ProcessExitedException, get_context, start_processes

@@ -15,7 +15,6 @@ import copy
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 
@@ -99,11 +98,17 @@ class Learner:
         """Return the policy itself where `snapshot` returns a copy; the learner must not be used again."""
         return self.trained if self.processes.is_main else None
 
-    def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
-        """Write a checkpoint and return its folder; every process calls it."""
-        is_main = self.processes.is_main
-        tensors = optimizer_tensors(self._optimizer, self._weights)
-        return checkpoints.save(state, self._weights if is_main else {}, tensors if is_main else {})
+    def save(self, checkpoints: Checkpoints, state: RunState) -> None:
+        """Copy everything to the host, and begin to write a checkpoint of it; every process calls it."""
+        checkpoints.finish()  # or the host would hold two
+        kept = (self._weights, optimizer_tensors(self._optimizer, self._weights))
+        own: list[dict[str, torch.Tensor]] = [
+            {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+            if self.processes.is_main
+            else {}
+            for tensors in kept
+        ]
+        checkpoints.save(state, *own)
 
     def restore(self, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> None:
         """Restore a checkpoint, whatever number of processes wrote it."""
@@ -150,12 +155,13 @@ class ShardedLearner(Learner):
     def finished(self) -> Trainable | None:
         return self._divided.full_model()
 
-    def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
-        """Write a checkpoint, in which each process writes some whole tensors."""
+    def save(self, checkpoints: Checkpoints, state: RunState) -> None:
+        """Copy whole tensors to the host, some of them in each process, and begin to write them."""
+        checkpoints.finish()
         tensors = optimizer_tensors(self._optimizer, self._weights)
         keeper = keepers({name: weight.numel() for name, weight in self._weights.items()}, self.processes.count)
         owners = {name: keeper[name.rpartition("/")[0]] for name in tensors}
-        return checkpoints.save(state, self._taken(self._weights, keeper), self._taken(tensors, owners))
+        checkpoints.save(state, self._taken(self._weights, keeper), self._taken(tensors, owners))
 
     def _taken(self, tensors: Mapping[str, torch.Tensor], owners: Mapping[str, int]) -> dict[str, torch.Tensor]:
         """Return the whole tensors that this process writes; all processes gather in the same order."""
@@ -163,7 +169,7 @@ class ShardedLearner(Learner):
         for name, tensor in tensors.items():
             full = full_tensor(tensor.detach())
             if owners[name] == self.processes.rank:
-                own[name] = full.cpu()
+                own[name] = full.to("cpu", copy=True)
         return own
 
 

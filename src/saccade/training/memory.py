@@ -9,8 +9,9 @@ These are estimates: some memory is left for kernels, communication and the allo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,11 @@ from saccade.record.content import VideoPart
 from saccade.tokens.caches import GIB
 from saccade.training.memory_passes import PassBytes, Skeleton, language_pass, logit_pass, make_skeleton, vision_pass
 from saccade.training.optimizer import is_orthogonal
+from saccade.training.parallel import Processes
 from saccade.training.parts import decoder_layers, vision_modules
 from saccade.training.settings import ModelSettings
+
+_log = logging.getLogger(__name__)
 
 _AHEAD = 2
 """Layers that are gathered at once."""
@@ -151,6 +155,8 @@ class MemoryPlan:
     phases: tuple[Phase, ...]
     notes: tuple[str, ...] = ()
     weights: PlannedWeights | None = None
+    recomputed: int = 0
+    """Layers that are to recompute their activations, where the settings leave that to the plan."""
 
     def text(self, memory: float) -> str:
         """Format a table for GPUs of `memory` GiB."""
@@ -161,6 +167,8 @@ class MemoryPlan:
             lines.append(f"  {'together':<44}{phase.total / GIB:10.2f}")
         left = usable(memory) / GIB
         lines += ["", f"usable of {memory:g} GiB (2 for CUDA and NCCL, 5 % lost to fragments): {left:.2f}"]
+        if self.recomputed:
+            lines.append(f"{self.recomputed} layers recompute their activations (model.gradient_checkpointing=auto)")
         return "\n".join([*lines, *self.notes])
 
     def check(self, memory: float) -> None:
@@ -173,6 +181,10 @@ class MemoryPlan:
                     f"this run does not fit: {phase.name} takes {phase.total / GIB:.1f} GiB of each GPU, and "
                     f"{usable(memory) / GIB:.1f} of its {memory:g} GiB are usable. Most of it is {advice}."
                 )
+
+
+_FILLED = 0.9
+"""Fraction of the usable memory up to which layers keep their activations: plans were up to a tenth too low."""
 
 
 def usable(memory: float) -> float:
@@ -190,6 +202,28 @@ class TrainingMemory:
     logits: PassBytes
     vision: PassBytes
     pixels: int
+    layers: int
+    """Of the language model."""
+    plain: PassBytes | None = None
+    """`language` if no layer recomputes its activations, where the settings leave to the plan how many do."""
+
+    def fitted(self, phase: Callable[[TrainingMemory], Phase], memory: float | None) -> tuple[TrainingMemory, int]:
+        """Let as few layers recompute as a GPU of `memory` GiB needs (None: all) while it holds `phase`; how many."""
+        if self.plain is None:
+            return self, 0
+        for layers in range(self.layers):
+            tried = self._recomputing(layers / self.layers, self.plain)
+            if memory is not None and phase(tried).total <= _FILLED * usable(memory):
+                return tried, layers
+        return self, self.layers
+
+    def _recomputing(self, share: float, plain: PassBytes) -> TrainingMemory:
+        """Interpolate: what is held grows evenly with the layers that keep theirs, and no peak lies above its line."""
+        held, most = (
+            int(share * one + (1 - share) * other)
+            for one, other in ((self.language.held, plain.held), (self.language.most, plain.most))
+        )
+        return replace(self, language=PassBytes(held, most))
 
     def update(self, checkpointed: bool, tokens_setting: str) -> Phase:
         """Return the phase of an update. `tokens_setting` is the name of the setting that bounds a pass."""
@@ -217,8 +251,7 @@ def training_memory(
 ) -> TrainingMemory:
     """Measure one of `processes` that trains with forward passes of `tokens`.
 
-    Raises:
-        SettingsError: the shape of the checkpoint is not known, or its passes cannot be planned.
+    Raises `SettingsError`: the shape of the checkpoint is not known, or its passes cannot be planned.
     """
     skeleton = make_skeleton(settings, low=low)
     shard = settings.shard and processes > 1
@@ -226,14 +259,33 @@ def training_memory(
     if shard:
         gather_in_low_precision(skeleton)
     try:
-        language = language_pass(skeleton, tokens)
+        language, plain = language_pass(skeleton, tokens), None
+        if settings.gradient_checkpointing == "auto":
+            for layer in decoder_layers(skeleton.model):
+                layer.gradient_checkpointing = False
+            plain = language_pass(skeleton, tokens)
         logits = logit_pass(skeleton, tokens, settings.logit_chunk)
         vision = vision_pass(skeleton, tokens, settings)
     except RuntimeError as error:  # torch has no narrower type for what a pass without data cannot do
         raise SettingsError(
             f"passes of {settings.source} cannot be planned in this precision: {str(error).splitlines()[0]}"
         ) from error
-    return TrainingMemory(skeleton, state, language, logits, vision, _pixel_bytes(skeleton, tokens))
+    layers = len(decoder_layers(skeleton.model))
+    return TrainingMemory(skeleton, state, language, logits, vision, _pixel_bytes(skeleton, tokens), layers, plain)
+
+
+def chosen_layers(model: ModelSettings, processes: Processes, plan: Callable[[float], MemoryPlan]) -> ModelSettings:
+    """Return `model` with the number of layers that recompute, where that is left to `plan(GiB)` of this GPU."""
+    import torch
+
+    if model.gradient_checkpointing != "auto":
+        return model
+    layers = 0
+    if processes.device.type == "cuda":
+        memory = torch.cuda.get_device_properties(processes.device).total_memory / GIB
+        layers = max(processes.all_gather(plan(memory).recomputed))
+    _log.info("Layers that recompute their activations in the backward pass: %d.", layers)
+    return model.model_copy(update={"gradient_checkpointing": layers or False})
 
 
 def _pixel_bytes(skeleton: Skeleton, tokens: int) -> int:
@@ -278,8 +330,7 @@ def minute_of_video(source: str, family: ModelFamily) -> VideoClip | None:
 def video_note(source: str, family: ModelFamily, context: int) -> str:
     """Describe how much of an episode of `context` tokens a minute of video takes.
 
-    Raises:
-        SettingsError: the checkpoint reads no videos.
+    Raises `SettingsError`: the checkpoint reads no videos.
     """
     try:
         minute = minute_of_video(source, family)

@@ -142,8 +142,7 @@ class Skeleton:
 def make_skeleton(settings: ModelSettings, *, low: bool) -> Skeleton:
     """Make the skeleton of the model that `settings` name, with the dtypes and frozen weights of a run.
 
-    Raises:
-        SettingsError: its shape is not known, or LoRA finds no layer.
+    Raises `SettingsError`: its shape is not known, or LoRA finds no layer.
     """
     from transformers import AutoModelForImageTextToText
 
@@ -154,8 +153,7 @@ def make_skeleton(settings: ModelSettings, *, low: bool) -> Skeleton:
         model = AutoModelForImageTextToText.from_config(copy.deepcopy(config), dtype=dtype, attn_implementation="sdpa")
         choose_weights(model, family, settings, low=low, seed=0)
     model.train()
-    if settings.gradient_checkpointing:
-        checkpoint_activations(model)
+    checkpoint_activations(model, settings.gradient_checkpointing)
     mode = FakeTensorMode()
 
     def moved(value: torch.Tensor) -> torch.Tensor:
@@ -251,8 +249,7 @@ def _small(skeleton: Skeleton, settings: Any, field: str, blocks: int) -> Any:
         vision.deepstack_visual_indexes = [0]
     model = AutoModelForImageTextToText.from_config(config, attn_implementation="sdpa")
     choose_weights(model, skeleton.family, settings.model_copy(update={"language": "full"}), low=skeleton.low, seed=0)
-    if settings.gradient_checkpointing:
-        checkpoint_activations(model)
+    checkpoint_activations(model, settings.gradient_checkpointing)
     return model.train()
 
 

@@ -7,6 +7,7 @@ at their next exchange and end with an error.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,13 @@ class Processes:
         """Whether this is the process that writes."""
         return self.rank == 0
 
+    def aside(self) -> Processes:
+        """Return the same processes, whose exchanges a thread may make beside others'; all of them call it together."""
+        other = copy.copy(self)
+        if self.count > 1:
+            other._light = torch.distributed.new_group(backend="gloo", timeout=_TIMEOUT)
+        return other
+
     def share(self, items: Sequence[T]) -> list[T]:
         """Return this process's share of `items`."""
         return list(items[self.rank :: self.count])
@@ -77,8 +85,7 @@ class Processes:
     def all_gather(self, item: T) -> list[T]:
         """Return the item of each process, by rank; items are pickled.
 
-        Raises:
-            TrainingError: another process ended.
+        Raises `TrainingError`: another process ended.
         """
         if self.count == 1:
             return [item]

@@ -52,8 +52,7 @@ class TrainingJournal:
     def __init__(self, out: Path, settings: KeepSettings, step: int, config: dict[str, Any]) -> None:
         """Continue after `step` steps: later lines, from before a kill, are removed.
 
-        Raises:
-            UnavailableError: the tracker is not installed.
+        Raises `UnavailableError`: the tracker is not installed.
         """
         self._out = out
         for name in ("metrics.jsonl", "samples.jsonl"):
@@ -138,8 +137,7 @@ _SEEN_SECONDS = 60.0
 def check_shared(out: Path, processes: Processes) -> None:
     """Check that processes on several hosts see one folder `out`; every process calls it.
 
-    Raises:
-        SettingsError: some do not; says which.
+    Raises `SettingsError`: some do not; says which.
     """
     if not processes.several_hosts:
         return
@@ -199,8 +197,7 @@ class ActiveRun:
     def resume(self, refusal: str) -> None:
         """Continue from the last checkpoint, where there is one.
 
-        Raises:
-            TrainingError: it was trained on other data (`refusal`), for more steps already, or it cannot be read.
+        Raises `TrainingError`: it was trained on other data (`refusal`), for more steps already, or it cannot be read.
         """
         checkpoint = self._checkpoints.latest()
         if checkpoint is None:
@@ -228,6 +225,7 @@ class ActiveRun:
             try:
                 yield
             finally:
+                self._hear_of_checkpoint()
                 if self._journal is not None:
                     self._journal.close()
 
@@ -245,6 +243,7 @@ class ActiveRun:
         if self._journal is not None:
             self._journal.metrics(state.step, values)
             self._callback.step(state.step, values)
+        self._hear_of_checkpoint(wait=False)
 
     def record_validation(self, values: Metrics, samples: Iterable[Mapping[str, str]]) -> None:
         """Record a validation; `samples` are consumed only in the process that writes."""
@@ -256,9 +255,14 @@ class ActiveRun:
             self._journal.sample(self.state.step, sample)
 
     def save_if_due(self) -> None:
-        """Write a checkpoint if one is due."""
+        """Begin to write a checkpoint if one is due; the last steps' is there when `writing` ends."""
         if self.due(self._settings.keep.every):
-            self._callback.saved(self._learner.save(self._checkpoints, self.state))
+            self._hear_of_checkpoint()
+            self._learner.save(self._checkpoints, self.state)
+
+    def _hear_of_checkpoint(self, *, wait: bool = True) -> None:
+        if (folder := self._checkpoints.finish(wait=wait)) is not None:
+            self._callback.saved(folder)
 
     def export(self, dialects: Mapping[str, int]) -> Path:
         """Export the checkpoint, which learned `dialects`; return its folder. The learner must not be used again."""

@@ -34,12 +34,14 @@ class ModelSettings(Settings):
     """Part of the vision tower that is trained: none, the projector to the language model, all."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the arithmetic. `bfloat16` keeps trained weights in float32. `auto`: bfloat16 on a GPU, float32 on a CPU."""
-    attention: str = "sdpa"
-    """As transformers names it: `sdpa`, `eager`, `flash_attention_2`, ..."""
+    attention: str = "auto"
+    """`auto`: torch's own, over rows of several lengths (`saccade.training.attention`); or as transformers names it:
+    `sdpa`, `eager`, `flash_attention_2`, ..."""
     vision_attention: str = ""
     """The same for the vision tower only; empty: as `attention`. On a CPU `eager` is faster for tiny pictures."""
-    gradient_checkpointing: bool = False
-    """Less memory for a third more time."""
+    gradient_checkpointing: bool | PositiveInt | Literal["auto"] = False
+    """Less memory for up to a third more time: all layers compute their activations again in the backward pass, or so
+    many of the language model. `auto`: as many as `--plan` finds that this GPU's memory needs."""
     logit_chunk: PositiveInt = 1024
     """Tokens whose logits exist at once, forward and backward: 14 bytes for each of them and each id there is."""
     shard: bool = False

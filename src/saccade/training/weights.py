@@ -20,6 +20,8 @@ from saccade.models.local_tokens import write_video_rules
 from saccade.models.local_weights import Checkpoint, load_checkpoint, logit_cap
 from saccade.tokens.batch import Batch
 from saccade.tokens.encoder import Encoder
+from saccade.training.attention import PACKED, boundaries, use_packed
+from saccade.training.parts import decoder_layers
 from saccade.training.settings import LoraSettings, ModelSettings
 from saccade.training.token_scores import LogitRules, TokenScores, token_scores
 
@@ -34,8 +36,7 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, model: Any, forbidden: Tensor, chunk: int) -> None:
         """Wrap `model`; `forbidden` is bool (vocabulary,) on its device, `chunk` the positions with logits at once.
 
-        Raises:
-            TrainingError: the model's head has a bias, which no known family has.
+        Raises `TrainingError`: the model's head has a bias, which no known family has.
         """
         super().__init__()
         self.model = model
@@ -60,8 +61,13 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
             name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
             for name, value in batch.pictures.items()
         }
+        packed = batch.packed and model.config.get_text_config()._attn_implementation == PACKED
         hidden = model.model(
-            input_ids=batch.ids.to(device), position_ids=batch.positions.to(device), use_cache=False, **pictures
+            input_ids=batch.ids.to(device),
+            position_ids=batch.positions.to(device),
+            attention_mask=boundaries([length for _, _, length in batch.spans]) if packed else None,
+            use_cache=False,
+            **pictures,
         ).last_hidden_state
         before = chosen[:, 1:].to(device)  # a token is predicted at the position in front of it
         heat = torch.tensor([temperature or 1.0], device=device)
@@ -92,6 +98,12 @@ class Trainable:
         """The transformers model, adapters inside."""
         return self.checkpoint.model
 
+    @property
+    def packs(self) -> bool:
+        """Whether several trajectories in one row need no mask of all their pairs of tokens."""
+        attention = str(self.model.config.get_text_config()._attn_implementation)
+        return "flash" in attention and self.encoder.family.attention == "full"
+
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         """Return the trained weights by name."""
         return {name: value for name, value in self.model.named_parameters() if value.requires_grad}
@@ -112,10 +124,8 @@ class Trainable:
 def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> Trainable:
     """Load the checkpoint that `settings` name on `device`, with trained weights in float32.
 
-    Raises:
-        ModelRefusedError: it cannot be loaded.
-        TrainingError: its family is not supported.
-        SettingsError: the attention implementation or the size of pictures cannot be had.
+    Raises `ModelRefusedError`: it cannot be loaded; `TrainingError`: its family is not supported; `SettingsError`: the
+    attention implementation or the size of pictures cannot be had.
     """
     low = is_low(settings, device.type)
     loaded = stored_dtype(settings, low=low)
@@ -125,8 +135,11 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
     model = checkpoint.model
     _limit_pictures(checkpoint.image_processor, settings.picture_pixels)
     encoder = Encoder.of(checkpoint)
+    packs = settings.attention == "auto" and encoder.family.attention == "full"
     try:
-        model.set_attn_implementation(settings.attention)
+        model.set_attn_implementation("sdpa" if settings.attention == "auto" else settings.attention)
+        if packs:
+            use_packed(model.config)
         if settings.vision_attention:
             model.set_attn_implementation({"vision_config": settings.vision_attention})
     except (ValueError, ImportError) as error:
@@ -135,8 +148,7 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
         )
         raise SettingsError(f"{settings_text} cannot be had here: {error}") from error
     adapter = choose_weights(model, encoder.family, settings, low=low, seed=seed)
-    if settings.gradient_checkpointing:
-        checkpoint_activations(model)
+    checkpoint_activations(model, settings.gradient_checkpointing)
     scorer = TokenScorer(model, checkpoint.forbidden, settings.logit_chunk)
     return Trainable(checkpoint, encoder, adapter, low, scorer)
 
@@ -211,10 +223,18 @@ def _adapter(model: Any, settings: LoraSettings, seed: int) -> Any:
         raise SettingsError(f"model.lora.targets name no layer of the language model: {error}") from error
 
 
-def checkpoint_activations(model: Any) -> None:
-    """Let `model` recompute its layers' activations in the backward pass."""
+def checkpoint_activations(model: Any, layers: bool | int | str) -> None:
+    """Let the first `layers` of the language model, and the tower, recompute their activations in the backward pass.
+
+    All for True, none for False. Those that keep theirs come last: they are freed before any layer recomputes.
+    """
+    if not layers:
+        return
     enable = getattr(model, "activation_checkpointing_enable", None)  # its name from transformers 5.23 on
     (enable or model.gradient_checkpointing_enable)()
+    if layers is not True and layers != "auto":
+        for layer in decoder_layers(model)[int(layers) :]:
+            layer.gradient_checkpointing = False
 
 
 def _limit_pictures(image_processor: Any, pixels: int) -> None:

@@ -12,8 +12,7 @@ from tests.evals.protocols.searches import noise
 
 from saccade.episode.regions import StoredPixels
 from saccade.evals.protocols.base import Studied
-from saccade.evals.protocols.tool_use import CodeReader, call_uses
-from saccade.evals.protocols.tool_use_records import label_of
+from saccade.evals.protocols.tool_use import CodeReader, call_uses, label_of
 from saccade.media.store import MediaStore
 from saccade.record.content import Code, ToolCall, VideoPart
 from saccade.record.execution import Execution, ExecutionPicture, Status

@@ -13,16 +13,15 @@ from tests.evals.protocols.test_numbers import sample, token_rows
 
 from saccade.errors import ModelRefusedError, OwnProtocolError, RecordError, RegistryError, SettingsError
 from saccade.evals.protocols.base import findings_file, load_protocol, protocol_names, read_findings, write_findings
-from saccade.evals.protocols.confidence import Confidence
+from saccade.evals.protocols.confidence import Confidence, TokenEconomy
 from saccade.evals.protocols.confidence import findings as confidence
+from saccade.evals.protocols.confidence import token_findings as tokens
 from saccade.evals.protocols.errors import ErrorClass, Errors
 from saccade.evals.protocols.faithfulness import Faithfulness, OutcomeShares, PictureJudge, ToolUseOutcome
 from saccade.evals.protocols.findings import Findings, StudiedRun
 from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.study import Study, study
-from saccade.evals.protocols.tokens import TokenEconomy
-from saccade.evals.protocols.tokens import findings as tokens
-from saccade.evals.protocols.tool_use_records import ToolUse
+from saccade.evals.protocols.tool_use import ToolUse
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore

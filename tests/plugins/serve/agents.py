@@ -13,7 +13,7 @@ from openai import AsyncOpenAI
 from PIL import Image
 from tests.prompt_uvicorn import prompt_server
 
-from saccade.episode.asking import AskSettings
+from saccade.episode.ask import AskSettings
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.models.scripted import Script, ScriptedModel
 from saccade.plugins.serve.agent_app import agent_app

@@ -561,7 +561,7 @@ def asked(path: str, body: dict[str, Any]) -> Any:
 
     given = {"input": "q"} if path == "responses" else {"messages": [{"role": "user", "content": "q"}]}
     read = read_response_request if path == "responses" else read_chat
-    return read({**given, **body}, AgentServeSettings(), allow_urls=False)
+    return read({**given, **body}, AgentServeSettings(), allow_urls=False, specs={"short": "openai:gpt-5.4"})
 
 
 @pytest.mark.parametrize("path", ["chat", "responses"])
@@ -569,6 +569,7 @@ def asked(path: str, body: dict[str, Any]) -> Any:
     ("model", "effort", "reasoning"),
     [
         ("openai:gpt-5.4", "low", "low"),
+        ("short", "low", "low"),
         ("openai:gpt-5.4", "none", "off"),
         ("openai:gpt-5.4", "xhigh", "high"),
         ("vllm:Qwen/Qwen3.5-9B@http://h:1/v1", "minimal", "low"),

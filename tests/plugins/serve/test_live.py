@@ -12,8 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.plugins.serve.agents import ANSWER, CODE, TOKEN, Slow, asking, serving, two_turns
+from tests.plugins.serve.agents import ANSWER, CODE, TOKEN, Slow, asking, data_url, serving, two_turns
 
+from saccade.errors import ModelLostError
 from saccade.models.base import Model
 from saccade.models.scripted import ScriptedModel
 from saccade.plugins.serve.live import example_medium, examples
@@ -45,7 +46,8 @@ async def test_an_episode_comes_as_it_happens_and_ends_as_a_page() -> None:
     async with serving({"m": ScriptedModel(two_turns)}, sandbox=box()) as url, http(url) as client:
         heard = [event async for event in events(client, "m")]
     kinds = [event["kind"] for event in heard]
-    assert kinds[:2] == ["begun", "shown"]
+    assert kinds[:3] == ["state", "begun", "shown"]
+    assert heard[0]["state"] == "opening"
     assert kinds[-2:] == ["shown", "done"]
     shown = [event for event in heard if event["kind"] == "shown"]
     assert [event["state"] for event in shown] == ["asking", "running", "asking", "ended"]
@@ -92,7 +94,8 @@ async def test_it_is_stopped_by_its_name_alone() -> None:
                     assert (await client.post("/live/stop", json={"id": wrong})).status_code == 404
                 assert (await client.post("/live/stop", json={"id": event["id"]})).status_code == 200
         assert (heard[-1]["kind"], heard[-1]["stop"], heard[-1]["answer"]) == ("done", "cancelled", None)
-        assert (await client.post("/live/stop", json={"id": heard[0]["id"]})).status_code == 404, "it has ended"
+        [name] = [event["id"] for event in heard if event["kind"] == "begun"]
+        assert (await client.post("/live/stop", json={"id": name})).status_code == 404, "it has ended"
 
 
 async def test_who_leaves_ends_it_and_nothing_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -101,7 +104,8 @@ async def test_who_leaves_ends_it_and_nothing_stays(monkeypatch: pytest.MonkeyPa
     async with serving({"m": model}, sandbox=box()) as url:
         async with http(url) as client:
             stream = events(client, "m")
-            assert (await anext(stream))["kind"] == "begun"
+            while (await anext(stream))["kind"] != "begun":
+                pass
             while not model.waiting:
                 await asyncio.sleep(0.01)
             assert list(tmp_path.glob("saccade-serve-*/*"))
@@ -160,7 +164,7 @@ async def test_the_page_of_another_site_drives_nothing(headers: dict[str, str]) 
         own = httpx.AsyncClient(base_url=url.removesuffix("/v1"), headers={"origin": url.removesuffix("/v1")})
         async with own, httpx.AsyncClient() as rebound:
             assert model.asked == 0
-            assert (await own.get("/live/about")).json()["models"] == ["m"]
+            assert (await own.get("/live/about")).json()["models"] == [{"name": "m", "full": "m"}]
             plain = {"content-type": "text/plain"}  # what a form of another site can send without being asked
             assert (await own.post("/live/ask", content=json.dumps(body), headers=plain)).status_code == 415
             address = f"{url.removesuffix('/v1')}/live/about"
@@ -171,12 +175,17 @@ async def test_wrong_and_large_questions_are_refused_before_anything_is_asked() 
     model = Slow(0)
     async with serving({"m": model}, sandbox=box(), max_body_bytes=20_000) as url, http(url) as client:
         noise = base64.b64encode(b"no picture").decode()
+        for changes, said in (
+            ({"model": "other"}, "not served"),
+            ({"messages": asking(url=f"data:image/png;base64,{noise}")}, "neither a picture"),
+            ({"messages": asking("")}, "question is empty"),
+        ):
+            heard = [event async for event in events(client, **{"model": "m", **changes})]
+            assert [event["kind"] for event in heard] == ["state", "failed"]
+            assert said in heard[-1]["message"]
         for changes, status in (
-            ({"model": "other"}, 404),
-            ({"messages": asking(url=f"data:image/png;base64,{noise}")}, 400),
             ({"messages": asking(url="file:///etc/passwd")}, 400),
             ({"messages": asking(url="http://127.0.0.1:1/x.png")}, 400),
-            ({"messages": asking("")}, 400),
             ({"messages": asking("x" * 30_000)}, 413),
             ({"surprise": 1}, 400),
         ):
@@ -196,9 +205,74 @@ async def test_an_outage_is_told() -> None:
     assert 'class="stop bad"' in heard[-2]["html"]
 
 
+SPEC = "compatible:slow@http://10.1.2.3:8911/v1"
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+async def test_visitors_are_never_told_where_a_model_is(token: str | None) -> None:
+    lost = ScriptedModel([])
+
+    async def outage(*_: object, **__: object) -> None:
+        raise ModelLostError("it cannot be reached at http://10.1.2.3:8911/v1: refused.")
+
+    lost.name, lost.complete = "local:/home/me/slow", outage  # type: ignore[method-assign, assignment]
+    async with serving({SPEC: lost}, sandbox=box(), token=token) as url, http(url) as client:
+        about = (await client.get("/live/about")).json()["models"]
+        ids = [one["id"] for one in (await client.get("/v1/models")).json()["data"]]
+        seen = json.dumps([event async for event in events(client, "slow")])
+        body = {"model": "slow", "messages": asking(), "saccade": {"dialect": "native"}}
+        for path in ("/v1/chat/completions", "/v1/responses"):
+            given = body if "chat" in path else {"model": "slow", "input": "x"}
+            seen += (await client.post(path, json=given)).text
+        seen += (await client.get("/v1/models/other")).text
+    assert ids == ["slow"]
+    assert "model_lost" in seen
+    assert about == [{"name": "slow", "full": "" if token else SPEC}]
+    for secret in ("10.1.2.3", "compatible:", "/home/me"):
+        assert (secret in seen + json.dumps(about)) is (token is None)
+
+
+async def test_a_model_can_be_asked_by_its_short_and_its_full_name() -> None:
+    names = [SPEC, "vllm:slow@http://h:1/v1", "vllm:org/slow@http://h:2/v1", "local:/home/me/step-10/", "tiny"]
+    async with serving({name: Slow(0) for name in names}, sandbox=box()) as url, http(url) as client:
+        ids = [one["id"] for one in (await client.get("/v1/models")).json()["data"]]
+        assert ids == ["slow", "vllm:slow", "slow-2", "step-10", "tiny"]
+        for name in (*names, *ids):
+            answer = (await client.post("/v1/chat/completions", json={"model": name, "messages": asking()})).json()
+            assert (answer["model"], answer["choices"][0]["message"]["content"]) == (name, "blue")
+
+
+async def test_a_file_is_checked_and_called_by_its_name() -> None:
+    async with serving({"m": ScriptedModel(two_turns)}, sandbox=box()) as url, http(url) as client:
+        good = await client.post("/live/check", json={"url": data_url(), "filename": "street.png"})
+        assert good.json()["holds"] == "40×30"
+        assert good.json()["thumbnail"].startswith("data:image/webp;base64,")
+        broken = {"url": data_url()[:60], "filename": "../holiday.png"}
+        answer = await client.post("/live/check", json=broken)
+        assert answer.status_code == 400
+        assert "holiday.png is no picture that can be used" in answer.json()["error"]["message"]
+        body = asking()
+        body[0]["content"][0]["image_url"]["filename"] = "street.png"
+        heard = [event async for event in events(client, "m", messages=body)]
+    assert "street.png" in heard[-2]["html"]
+    assert "0-street.png <" not in heard[-2]["html"]
+
+
+async def test_it_is_said_whether_one_waits_for_others() -> None:
+    model = Slow(60)
+    async with serving({"m": model}, sandbox=box(), max_requests=1) as url, http(url) as client:
+        first, second = events(client, "m"), events(client, "m")
+        assert (await anext(first))["state"] == "opening"
+        assert (await anext(second))["state"] == "waiting"
+        await first.aclose()
+        assert (await anext(second))["state"] == "opening"
+        await second.aclose()
+
+
 def test_the_examples_are_the_six_families() -> None:
     listed = examples()
-    assert [one["name"] for one in listed] == ["search", "medical", "puzzle", "sketch", "difference", "video"]
+    assert [one["name"] for one in listed] == ["sketch", "puzzle", "difference", "video", "search", "medical"]
+    assert [one["seconds"] for one in listed] == sorted(one["seconds"] for one in listed), "the quick ones come first"
     for one in listed:
         if problem := one.get("problem"):
             assert "saccade-vlm[video]" in problem

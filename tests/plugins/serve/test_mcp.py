@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ import pytest
 
 pytest.importorskip("mcp")
 from mcp import Client, MCPError
-from tests.plugins.serve.mcp_clients import http, http_server, photo, pictures, png, session_of, stdio, text
+from tests.plugins.serve.mcp_clients import COMMAND, http, http_server, photo, pictures, png, session_of, stdio, text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")
 
@@ -47,9 +48,9 @@ async def inside(**settings: Any) -> AsyncIterator[Client]:
 @pytest.mark.parametrize("transport", ["stdio", "http", "http-legacy"])
 async def test_an_agent_looks_again(transport: str, tmp_path: Path) -> None:
     photo(tmp_path)
-    async with connected(transport, "--folder", str(tmp_path)) as client:
+    async with connected(transport, "--folder", str(tmp_path), "--tools", "crop") as client:
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert {"run_python", "upload", "branch", "reset", "close_session", "crop"} <= listed.keys()
+        assert listed.keys() == {"run_python", "upload", "view", "branch", "reset", "close_session", "crop"}
         assert listed["crop"].input_schema["required"][0] == "session"
 
         up = await client.call_tool("upload", {"path": "photo.png"})
@@ -72,6 +73,55 @@ async def test_an_agent_looks_again(transport: str, tmp_path: Path) -> None:
         assert "ValueError: no" in text(wrong)
         after = await client.call_tool("run_python", {"session": session, "code": "a"})
         assert text(after) == "(40, 30)"
+
+
+async def test_by_default_an_agent_is_told_little() -> None:
+    async with stdio() as client:
+        tools = (await client.list_tools()).tools
+        assert {"run_python", "upload", "view"} <= {tool.name for tool in tools}
+        assert len(tools) <= 6
+        assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools) <= 6000
+        other = await client.call_tool("crop", {"session": "x", "box": [0, 0, 1, 1]})
+        assert "`saccade mcp --tools crop` would offer it" in text(other)
+    silent = subprocess.run([sys.executable, *COMMAND], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    assert (silent.stdout, silent.stderr) == (b"", b"")
+
+
+async def test_a_file_that_code_does_not_find_has_to_be_uploaded(tmp_path: Path) -> None:
+    photo(tmp_path, "my photo.png")
+    async with inside(folders=(tmp_path,)) as client:
+
+        async def said(code: str) -> str:
+            return text(await client.call_tool("run_python", {"code": code}))
+
+        for code in (
+            "Image.open('my photo.png')",
+            f"open({str(tmp_path / 'my photo.png')!r})",
+            "cv2.imread('x/my photo.png')",
+        ):
+            assert re.search("Call upload with this session and the path '.*my photo.png' first", await said(code))
+        assert "upload puts a picture or a video into it" in await said("open('/home/me/other.png')")
+        assert "upload" not in await said("1 / 0")
+
+
+async def test_a_picture_is_viewed_again_whole_and_in_part() -> None:
+    async with inside() as client:
+        session = session_of(await client.call_tool("upload", {"data": png(40, 30)}))
+
+        async def view(**asked: Any) -> Any:
+            return await client.call_tool("view", {"session": session, **asked})
+
+        whole = await view(image="image_0")
+        assert (pictures(whole)[0].size, text(whole)) == ((40, 30), "image_0: 40x30 pixels")
+        part = await view(image="image_0", box=[10, 5, 100, 25])
+        assert (pictures(part)[0].size, text(part)) == ((30, 20), "image_0, [10, 5, 40, 25]: 30x20 pixels")
+        for asked, word in (
+            ({"image": "image_7"}, "There are: image_0"),
+            ({"image": "image_0", "box": [9, 9, 3, 3]}, "empty"),
+        ):
+            wrong = await view(**asked)
+            assert wrong.is_error
+            assert word in text(wrong)
 
 
 async def test_branches_reset_and_close() -> None:
@@ -140,6 +190,8 @@ async def test_files_outside_the_folders_cannot_be_read(tmp_path: Path) -> None:
         ("upload", {}, "Give either"),
         ("upload", {"data": "AAAA", "path": "x"}, "Give either"),
         ("upload", {"data": "???"}, "not base64"),
+        ("upload", {"data": "data:image/png;base64,QU\nFB"}, "neither a picture"),
+        ("view", {"session": "x" * 32, "image": "image_0"}, "no such session"),
         ("upload", {"data": "AAAA"}, "neither a picture"),
         ("crop", {"box": [0, 0, 1, 1]}, "needs `session`"),
         ("branch", {"session": "x" * 32}, "no such session"),
@@ -180,14 +232,17 @@ async def test_one_result_stays_small_and_says_what_was_cut() -> None:
             return await client.call_tool("run_python", {"code": code})
 
         long = await run("for i in range(50_000): print('line', i)")
-        assert 50_000 < size_of(long)[0] < 100_000
+        assert 20_000 < size_of(long)[0] < 21_000
         assert "line 0\n" in text(long)
         assert "line 49999" in text(long)
-        assert re.search(r"\[[\d,]+ of [\d,]+ characters were cut out here. Print parts", text(long))
+        [part] = re.findall(r"\[[\d,]+ of [\d,]+ characters were cut out here.* (print\(.*\]\)) goes on", text(long))
+        rest = await client.call_tool("run_python", {"session": session_of(long), "code": part})
+        head = text(long).partition("\n[")[0].splitlines()[1:]
+        assert "".join(f"line {i}" for i in range(50_000)).startswith("".join(head + text(rest).splitlines()))
         raised = await run("raise ValueError('x' * 500_000)")
         assert raised.is_error
-        assert size_of(raised)[0] < 100_000
-        short = await run("print('a' * 70_000)")
+        assert size_of(raised)[0] < 21_000
+        short = await run("print('a' * 19_000)")
         assert "cut out" not in text(short)
 
         for width, height, bands, count in ((1200, 900, 3, 8), (1200, 900, 4, 2), (3000, 2000, 3, 1), (40, 3000, 3, 5)):
@@ -195,7 +250,6 @@ async def test_one_result_stays_small_and_says_what_was_cut() -> None:
             code += f"for k in range({count}):\n    Image.fromarray(np.roll(noise, k, 0)).show()"
             noisy = await run(code)
             assert size_of(noisy)[1] <= 1_000_000
-            assert size_of(noisy)[0] < 100_000
             shown = pictures(noisy)
             assert len(shown) == count
             assert "the pictures of one result have 1,000,000 bytes at most" in text(noisy)
@@ -216,9 +270,8 @@ async def test_of_many_pictures_the_last_are_named() -> None:
         code = "for k in range(5): Image.new('RGB', (9, 9), (k, 0, 0)).show()"
         many = await client.call_tool("run_python", {"code": code})
         assert len(pictures(many)) == 3
-        assert "2 more pictures, image_3 to image_4, are not shown here; show fewer at a time." in text(many)
-        session = session_of(many)
-        later = await client.call_tool("run_python", {"session": session, "code": "image_4"})
+        assert "2 more pictures, image_3 to image_4, are not shown here; `view` shows each." in text(many)
+        later = await client.call_tool("view", {"session": session_of(many), "image": "image_4"})
         assert len(pictures(later)) == 1
 
 

@@ -17,9 +17,9 @@ from saccade.errors import MediaError, ToolError
 from saccade.record.execution import Status
 from saccade.tools.context import ToolContext, ToolResult
 from saccade.tools.definition import Cost
-from saccade.tools.served import served_tools
 from saccade.tools.served_wire import ServedDefinition, ServedTools
 from saccade.tools.setup import ToolCallSettings
+from saccade.tools.toolbox import served_tools
 
 ODD = ServedDefinition(name="odd", description="", parameters={}, returns={}, aliases=("strange",), cost=Cost.LIGHT)
 DONE = json.dumps({"tool": "odd", "status": "ok", "value": {"a": 1}, "text": "done"})

@@ -21,7 +21,7 @@ from tests.training.rl.policies import TinyPolicy, policy
 
 from saccade.core.settings import save_settings
 from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
-from saccade.media.download import MediaSettings
+from saccade.media.decode import MediaSettings
 from saccade.media.store import MediaStore
 from saccade.plugins.verl.agent_loop import (
     AskedRollout,

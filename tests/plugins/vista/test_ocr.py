@@ -21,8 +21,6 @@ from saccade.tools.look import PixelArray
 from saccade.tools.setup import VARIABLE
 
 PHOTO = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"
-
-
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
 
 
@@ -274,10 +272,7 @@ def test_text_far_apart_is_read_in_fewer_pixels(monkeypatch: pytest.MonkeyPatch)
     assert pixels[0] < 0.5 * 736 * 981
 
 
-UPRIGHT, TURNED = "↑", "↓"
-
-
-@pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
+@needs_engine
 def test_a_page_on_its_head_is_read() -> None:
     page = Image.new("RGB", (500, 260), "white")
     pen, font = ImageDraw.Draw(page), ImageFont.load_default(44)

@@ -32,7 +32,7 @@ from tests.training.env.support import (
 from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import SessionLimits
 from saccade.errors import IsolationError, RegistryError, SandboxLostError, SettingsError
-from saccade.media.download import MediaSettings
+from saccade.media.decode import MediaSettings
 from saccade.media.store import MediaStore
 from saccade.record.content import Action, Answer, Code, ToolCall
 from saccade.record.execution import Status

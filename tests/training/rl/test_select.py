@@ -42,64 +42,68 @@ def kept(selection: Selection) -> list[str]:
 
 
 FLAT = group("flat", [1, 1, 1, 1])
-
-
 NARROW = group("narrow", [1, 1.1, 1, 1])
-
-
 WIDE = group("wide", [0, 1, 0, 1])
-
-
 LEANING = group("leaning", [0, 1, 1, 1])
+FOUR = [FLAT, NARROW, LEANING, WIDE]
+EQUALS = [RolloutGroup(name, tuple(renamed(r, f"{name}{r.id}") for r in WIDE.rollouts)) for name in "cab"]
+PARTLY = group("partly", [0, 1, 1, 1], broken=[0])
+WHOLLY = group("wholly", [0, 1], broken=[0, 1])
+ROUNDED = group("rounded", [0.1 + 0.2, 0.3])
+SILENT = group("silent", [0, 1, 0, 1], pictures=0)
+PAIRS = [group("pair", [1, 0]), group("one", [1]), group("left", [1, None])]
+RATES = [group("easy", [1] * 8), group("three", [1, 1, 1, 0, 0, 0, 0, 0]), group("hard", [0] * 8)]
+HALVES = [group("half", [1, 0]), group("third", [1, 0, 0])]
+NO_SPREAD, RANKED_OUT, TOO_FEW = DropReason.NO_SPREAD, DropReason.RANKED_OUT, DropReason.TOO_FEW
+UNUSABLE, TOO_EASY, TOO_HARD = DropReason.UNUSABLE, DropReason.TOO_EASY, DropReason.TOO_HARD
 
 
-def test_paper_ranks_whole_groups_by_spread() -> None:
-    chosen = OversampleFilterRank(groups=2)([FLAT, NARROW, LEANING, WIDE])
-    assert names(chosen) == ["wide", "leaning"]
-    assert chosen.reasons() == {DropReason.NO_SPREAD: 4, DropReason.RANKED_OUT: 4}
-    assert len(chosen) == 8
+@pytest.mark.parametrize(
+    ("rule", "given_groups", "left", "reasons"),
+    [
+        # The paper ranks whole groups by spread, in the given order among equals; without ranking the first are kept.
+        (OversampleFilterRank(groups=2), FOUR, ["wide", "leaning"], {NO_SPREAD: 4, RANKED_OUT: 4}),
+        (OversampleFilterRank(groups=2), EQUALS, ["c", "a"], {RANKED_OUT: 4}),
+        (OversampleFilterRank(groups=2, rank=False), FOUR, ["narrow", "leaning"], {NO_SPREAD: 4, RANKED_OUT: 4}),
+        # A group goes if all of it is broken; by default each broken rollout goes, without which nothing may differ.
+        (OversampleFilterRank(broken="group"), [PARTLY, WHOLLY], ["partly"], {DropReason.ALL_BROKEN: 2}),
+        (OversampleFilterRank(), [PARTLY], [], {DropReason.BROKEN: 1, NO_SPREAD: 3}),
+        # Rounding is no spread.
+        (OversampleFilterRank(), [ROUNDED], [], {NO_SPREAD: 2}),
+        (OversampleFilterRank(tolerance=0), [ROUNDED], ["rounded"], {}),
+        (OversampleFilterRank(), [group("shrunk", [1, None, 0], lost=[2])], [], {UNUSABLE: 2, TOO_FEW: 1}),
+        (OversampleFilterRank(), PAIRS, ["pair"], {UNUSABLE: 1, TOO_FEW: 2}),
+        # The released code filters rollouts, and ranks only a surplus.
+        (RepoRank(rollouts=100), [LEANING, SILENT, WIDE], ["leaning", "wide"], {DropReason.NO_PICTURES: 4}),
+        (RepoRank(rollouts=6), [LEANING, WIDE], ["wide", "leaning"], {RANKED_OUT: 2}),
+        (RepoRank(need_pictures=False), [SILENT], ["silent"], {}),
+        (DynamicSampling(groups=1), [FLAT, LEANING, WIDE], ["leaning"], {NO_SPREAD: 4, RANKED_OUT: 4}),
+        (DynamicSampling(), [NARROW], [], {NO_SPREAD: 4}),
+        (DynamicSampling(by="reward"), [NARROW], ["narrow"], {}),
+        # A band has both ends, and may be of one rate.
+        (PassRateBand(lowest=0.125, highest=0.375), RATES, ["three"], {TOO_EASY: 8, TOO_HARD: 8}),
+        (PassRateBand(), PAIRS, ["pair"], {UNUSABLE: 1, TOO_FEW: 2}),
+        (PassRateBand(lowest=0.5, highest=0.5), HALVES, ["half"], {TOO_HARD: 3}),
+        (PassRateBand(fewest=3), HALVES, ["third"], {TOO_FEW: 2}),
+        (PassRateBand(lowest=0.4), HALVES, ["half"], {TOO_HARD: 3}),
+        (PassRateBand(highest=0.4), HALVES, ["third"], {TOO_EASY: 2}),
+        (KeepAll(), [FLAT, WIDE], ["flat", "wide"], {}),
+        (KeepAll(), [group("x", [None, 1], lost=[1])], [], {UNUSABLE: 2}),
+    ],
+)
+def test_rules_by_hand(
+    rule: SelectionRule, given_groups: list[RolloutGroup], left: list[str], reasons: dict[DropReason, int]
+) -> None:
+    chosen = rule(given_groups)
+    assert (names(chosen), chosen.reasons()) == (left, reasons)
+    assert len(chosen) == sum(len(item.rollouts) for item in given_groups) - sum(reasons.values())
 
 
-def test_without_ranking_the_first_that_pass_are_kept() -> None:
-    chosen = OversampleFilterRank(groups=2, rank=False)([FLAT, NARROW, LEANING, WIDE])
-    assert names(chosen) == ["narrow", "leaning"]
-
-
-def test_paper_keeps_the_given_order_among_equals() -> None:
-    copies = [RolloutGroup(name, tuple(renamed(r, f"{name}{r.id}") for r in WIDE.rollouts)) for name in "cab"]
-    assert names(OversampleFilterRank(groups=2)(copies)) == ["c", "a"]
-
-
-def test_paper_drops_a_group_only_if_all_of_it_is_broken() -> None:
-    partly = group("partly", [0, 1, 1, 1], broken=[0])
-    wholly = group("wholly", [0, 1], broken=[0, 1])
-    assert names(OversampleFilterRank(broken="group")([partly, wholly])) == ["partly"]
-    assert len(OversampleFilterRank(broken="group")([partly])) == 4
-    # By default each broken one goes; without it nothing differs any more.
-    chosen = OversampleFilterRank()([partly])
-    assert chosen.reasons() == {DropReason.BROKEN: 1, DropReason.NO_SPREAD: 3}
-
-
-def test_rounding_is_no_spread() -> None:
-    rounded = group("rounded", [0.1 + 0.2, 0.3])
-    assert rounded.rollouts[0].reward.total != rounded.rollouts[1].reward.total
-    assert names(OversampleFilterRank()([rounded])) == []
-    assert names(OversampleFilterRank(tolerance=0)([rounded])) == ["rounded"]
-
-
-def test_a_group_that_shrank_to_one_is_gone() -> None:
-    shrunk = group("shrunk", [1, None, 0], lost=[2])
-    assert OversampleFilterRank()([shrunk]).reasons() == {DropReason.UNUSABLE: 2, DropReason.TOO_FEW: 1}
-
-
-def test_repo_filters_rollouts_and_ranks_only_a_surplus() -> None:
-    silent = group("silent", [0, 1, 0, 1], pictures=0)
-    chosen = RepoRank(rollouts=100)([LEANING, silent, WIDE])
-    assert names(chosen) == ["leaning", "wide"]
-    assert chosen.reasons() == {DropReason.NO_PICTURES: 4}
-    cut = RepoRank(rollouts=6)([LEANING, WIDE])
-    assert [(item.id, len(item.kept)) for item in cut.kept] == [("wide", 4), ("leaning", 2)]
-    assert cut.reasons() == {DropReason.RANKED_OUT: 2}
+def test_the_released_code_takes_a_part_of_the_last_group() -> None:
+    assert [(item.id, len(item.kept)) for item in RepoRank(rollouts=6)([LEANING, WIDE]).kept] == [
+        ("wide", 4),
+        ("leaning", 2),
+    ]
 
 
 def test_repo_trains_on_errors_and_not_on_overlong_ones() -> None:
@@ -111,44 +115,15 @@ def test_repo_trains_on_errors_and_not_on_overlong_ones() -> None:
     assert len(chosen.kept[0].rollouts) == 4
 
 
-def test_dynamic_sampling_takes_the_first_mixed_groups() -> None:
-    assert names(DynamicSampling(groups=1)([FLAT, LEANING, WIDE])) == ["leaning"]
-    assert names(DynamicSampling()([NARROW])) == []
-    assert names(DynamicSampling(by="reward")([NARROW])) == ["narrow"]
-
-
-def test_pass_rate_has_both_ends() -> None:
-    easy, middle, hard = group("e", [1] * 8), group("m", [1, 1, 1, 0, 0, 0, 0, 0]), group("h", [0] * 8)
-    tail = PassRateBand(lowest=0.125, highest=0.375)([easy, middle, hard])
-    assert names(tail) == ["m"]
-    assert tail.reasons() == {DropReason.TOO_EASY: 8, DropReason.TOO_HARD: 8}
-    with pytest.raises(ValueError, match="above"):
-        PassRateBand(lowest=0.5, highest=0.4)
-
-
-def test_keep_all_keeps_uniform_groups() -> None:
-    assert names(KeepAll()([FLAT, WIDE])) == ["flat", "wide"]
-    assert KeepAll()([group("x", [None, 1], lost=[1])]).kept == ()
-
-
 def test_groups_and_rollouts_are_told_apart_by_id() -> None:
     with pytest.raises(ValueError, match="share an id"):
         KeepAll()([FLAT, FLAT])
     with pytest.raises(ValueError, match="unique"):
         KeepAll()([FLAT, RolloutGroup("other", FLAT.rollouts)])
-
-
-@pytest.mark.parametrize("rule", [PassRateBand(), OversampleFilterRank()], ids=lambda rule: rule.rule)
-def test_two_rollouts_are_a_group_and_one_is_none(rule: SelectionRule) -> None:
-    chosen = rule([group("pair", [1, 0]), group("one", [1]), group("left", [1, None])])
-    assert names(chosen) == ["pair"]
-    assert chosen.reasons() == {DropReason.UNUSABLE: 1, DropReason.TOO_FEW: 2}
-
-
-def test_rollouts_without_pictures_may_stay() -> None:
-    silent = group("silent", [0, 1, 0, 1], pictures=0)
-    assert names(RepoRank(need_pictures=False)([silent])) == ["silent"]
-    assert names(RepoRank()([silent])) == []
+    with pytest.raises(ValueError, match="share an id"):
+        RolloutGroup("a", FLAT.rollouts[:1] * 2)
+    with pytest.raises(ValueError, match="above"):
+        PassRateBand(lowest=0.5, highest=0.4)
 
 
 def test_what_breaks_a_rollout_of_the_released_code_is_a_setting() -> None:
@@ -158,14 +133,6 @@ def test_what_breaks_a_rollout_of_the_released_code_is_a_setting() -> None:
     assert kept(RepoRank()(given)) == ["wide#2", "wide#3"]
     assert kept(RepoRank(forbidden=(Broken.TIMEOUT,))(given)) == ["wide#0", "wide#1", "wide#3"]
     assert OversampleFilterRank()(given).reasons() == {DropReason.ALL_BROKEN: 4}
-
-
-def test_a_band_of_one_rate_is_a_band() -> None:
-    half = [group("half", [1, 0]), group("third", [1, 0, 0])]
-    assert names(PassRateBand(lowest=0.5, highest=0.5)(half)) == ["half"]
-    assert names(PassRateBand(fewest=3)(half)) == ["third"]
-    assert names(PassRateBand(lowest=0.4)(half)) == ["half"]
-    assert names(PassRateBand(highest=0.4)(half)) == ["third"]
 
 
 def test_what_is_kept_says_its_rollouts_and_their_spread() -> None:
@@ -300,9 +267,3 @@ def test_spread_has_one_degree_of_freedom_and_leaves_out_what_is_not_usable() ->
     assert spread(group("a", [0, 1]).rollouts) == pytest.approx(0.70710678)
     assert spread(group("a", [0, 1, 1, None, 5], lost=[4]).rollouts) == pytest.approx(0.57735027)
     assert spread(group("a", [3]).rollouts) == 0
-
-
-def test_ids_are_unique() -> None:
-    one = group("a", [0.0]).rollouts[0]
-    with pytest.raises(ValueError, match="share an id"):
-        group("a", [0.0]).__class__("a", (one, one))

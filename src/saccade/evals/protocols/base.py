@@ -79,7 +79,7 @@ PROTOCOLS: Final = Registry[AnyProtocol](
         "faithfulness@1": "saccade.evals.protocols.faithfulness:PROTOCOL",
         "errors@1": "saccade.evals.protocols.errors:PROTOCOL",
         "tool_use@1": "saccade.evals.protocols.tool_use:PROTOCOL",
-        "tokens@1": "saccade.evals.protocols.tokens:PROTOCOL",
+        "tokens@1": "saccade.evals.protocols.confidence:TOKENS",
         "confidence@1": "saccade.evals.protocols.confidence:PROTOCOL",
     },
     is_a(Protocol, "a saccade.evals.protocols.base.Protocol"),
@@ -128,11 +128,8 @@ def write_findings(file: Path, findings: Findings) -> None:
 
 
 def read_findings(run: Path, name: str) -> Findings | None:
-    """Return the stored findings of a run; None if there are none.
-
-    Raises:
-        RegistryError: there is no such protocol.
-        RecordError: the file cannot be read.
+    """Return the stored findings of a run; None if there are none. Raises `RegistryError` if there is no such protocol,
+    `RecordError` if the file cannot be read.
     """
     file = findings_file(run, name)
     kind = recorded_protocol(name).kind

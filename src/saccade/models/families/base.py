@@ -69,10 +69,8 @@ class ModelFamily(ABC):
     """Why not, as a sentence."""
 
     def clip(self, part: VideoPart, rules: VideoRules | None) -> VideoClip:
-        """Return a video as the model sees it; `rules` are those of the checkpoint.
-
-        Raises:
-            ValueError: the family reads no video here, or its processor refuses this one.
+        """Return a video as the model sees it; `rules` are those of the checkpoint. Raises `ValueError` if the family
+        reads no video here, or its processor refuses this one.
         """
         if self.video is None:
             raise ValueError(f"{self.model_type} reads no videos in this process: {self.no_video}")

@@ -95,11 +95,8 @@ def sendable_stops(stops: tuple[str, ...]) -> tuple[str, ...]:
 def request_fields(
     request: Request, media: MediaReader, model: str, *, without: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the fields of the request; those of `hosted.DISPENSABLE` in `without` are left out.
-
-    Raises:
-        ModelRefusedError: the API cannot take what is asked for.
-        MediaError: a picture cannot be read.
+    """Return the fields of the request; those of `hosted.DISPENSABLE` in `without` are left out. Raises
+    `ModelRefusedError` if the API cannot take what is asked for, `MediaError` if a picture cannot be read.
     """
     sampling = request.sampling
     if sampling.seed is not None:

@@ -121,11 +121,8 @@ def takes_stops(stops: tuple[str, ...]) -> bool:
 
 
 def request_fields(request: Request, media: MediaReader, model: str) -> dict[str, Any]:
-    """Return the fields of the request.
-
-    Raises:
-        ModelRefusedError: the API cannot take what is asked for.
-        MediaError: a picture or a video cannot be read.
+    """Return the fields of the request. Raises `ModelRefusedError` if the API cannot take what is asked for,
+    `MediaError` if a picture or a video cannot be read.
     """
     system = [message for message in request.messages if message.role == "system"]
     if any(message.media for message in system):

@@ -280,10 +280,7 @@ def request_fields(
 
 def read_body(body: Any, answer: PartialAnswer, *, whole: bool) -> None:
     """Read an answer that came whole, or a chunk of a stream; None is the mark at its end, and one may hold no choice.
-
-    Raises:
-        OutageError: it does not follow the protocol.
-        SentError: it holds an error of the server's.
+    Raises `OutageError` if it does not follow the protocol, `SentError` if it holds an error of the server's.
     """
     if body is None:
         _end_without_reason(answer, "its [DONE]")

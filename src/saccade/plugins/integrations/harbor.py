@@ -117,31 +117,14 @@ def _files(task: Task, names: list[str], requirement: str) -> Mapping[str, str]:
     return {
         "task.toml": to_toml(_settings(task)),
         "instruction.md": _instruction(task, names),
-        "environment/Dockerfile": "\n".join(
-            (
-                f"FROM {IMAGE}",
-                f"RUN pip install --no-cache-dir {' '.join(PACKAGES)}",
-                f"WORKDIR {WORKSPACE}",
-                f"COPY media/ {WORKSPACE}/media/",
-                "",
-            )
-        ),
+        "environment/Dockerfile": f"FROM {IMAGE}\nRUN pip install --no-cache-dir {' '.join(PACKAGES)}\n"
+        f"WORKDIR {WORKSPACE}\nCOPY media/ {WORKSPACE}/media/\n",
         "solution/answer.txt": task.answer or "",
         "solution/solve.sh": f"#!/bin/sh\nset -eu\ncp /solution/answer.txt {ANSWER}\n",
-        "tests/Dockerfile": "\n".join(
-            (f"FROM {IMAGE}", f"RUN pip install --no-cache-dir '{requirement}'", "COPY . /tests/", "")
-        ),
+        "tests/Dockerfile": f"FROM {IMAGE}\nRUN pip install --no-cache-dir '{requirement}'\nCOPY . /tests/\n",
         "tests/task.json": dumps(task) + "\n",
-        "tests/test.sh": "\n".join(
-            (
-                "#!/bin/sh",
-                "set -eu",
-                "mkdir -p /logs/verifier",
-                "python -m saccade.plugins.integrations.harbor_verify "
-                f"/tests/task.json {ANSWER} /logs/verifier/reward.txt",
-                "",
-            )
-        ),
+        "tests/test.sh": "#!/bin/sh\nset -eu\nmkdir -p /logs/verifier\n"
+        f"python -m saccade.plugins.integrations.harbor_verify /tests/task.json {ANSWER} /logs/verifier/reward.txt\n",
     }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -21,7 +21,7 @@ from pydantic_core import to_json
 
 from saccade.core.plugins import install
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, Receive, Scope, Send, send_json
-from saccade.episode.asking import Question
+from saccade.episode.ask import Question
 from saccade.errors import UnavailableError
 from saccade.plugins.serve import openai_chat
 from saccade.plugins.serve.agent_request import (
@@ -97,8 +97,14 @@ class ResponsesBody(IgnoredFields):
     truncation: Literal["disabled", None] = None
 
 
-def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:
-    """Return the question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
+def read_response_request(
+    body: Any, settings: AgentServeSettings, *, allow_urls: bool, specs: Mapping[str, str]
+) -> AgentQuestion:
+    """Return the question in a body; `specs` has the full names of models by their short ones.
+
+    Raises:
+        RequestError: it is wrong, or asks for what is not done here.
+    """
     try:
         given = ResponsesBody.model_validate(without_neutral(body, ResponsesBody))
     except ValidationError as error:
@@ -106,7 +112,7 @@ def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls
     items = [{"role": "user", "content": given.input}] if isinstance(given.input, str) else _messages(given.input)
     if given.instructions:
         items = [{"role": "system", "content": given.instructions}, *items]
-    reasoning = reasoning_of(given.reasoning.effort if given.reasoning else None, given.model)
+    reasoning = reasoning_of(given.reasoning.effort if given.reasoning else None, specs.get(given.model, given.model))
     talk = read_messages(items, allow_urls=allow_urls, most=settings.max_media, param="input")
     return AgentQuestion(
         model=given.model,
@@ -374,7 +380,8 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
 
     Args:
         pool: what plays the episodes.
-        token: None asks nobody for one: only for a server that no other machine can reach.
+        token: None asks nobody for one: only for a server that no other machine can reach. Where one is asked for,
+            clients are visitors, and nothing that is sent says where a model is.
         only_local: whether requests must name this machine as their host.
         allow_urls: whether pictures are fetched from addresses that a request names.
 
@@ -382,6 +389,7 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
         SettingsError: the token is empty.
     """
     started = int(time.time())
+    pool.private = token is not None
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -449,7 +457,7 @@ class _Door:
             self.pool.slot().check()
             body = await read_json(scope, receive, self.pool)
             async with self.pool.slot():
-                asked = self.protocol.read(body, self.pool.settings, allow_urls=self.allow_urls)
+                asked = self.protocol.read(body, self.pool.settings, allow_urls=self.allow_urls, specs=self.pool.specs)
                 async with self.pool.playing(asked) as play:
                     if asked.stream:
                         begun = True
@@ -468,7 +476,7 @@ class _Door:
         await send_json(send, to_json(answer))
 
 
-async def _streamed(protocol: _Protocol, asked: AgentQuestion, play: ServedEpisode) -> AsyncIterator[str]:
+async def _streamed(protocol: _Protocol, asked: AgentQuestion, play: ServedEpisode) -> AsyncGenerator[str, None]:
     try:
         async for event in protocol.stream(asked, play):
             yield event

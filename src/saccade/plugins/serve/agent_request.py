@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +10,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from saccade.episode.asking import Question
+from saccade.episode.ask import Question
 from saccade.errors import (
     IsolationError,
     MediaError,
@@ -23,11 +21,12 @@ from saccade.errors import (
     TooLargeError,
 )
 from saccade.errors import SettingsError as WrongSettingError
-from saccade.media.download import is_url
+from saccade.media.decode import is_url
+from saccade.media.store import from_base64
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason, Trajectory
 from saccade.sandbox.base import MIB
 from saccade.tasks.frames import FrameSettings
-from saccade.tasks.own_media import OwnMedia
+from saccade.tasks.own_media import NamedBytes, OwnMedia
 
 
 class AgentServeSettings(BaseModel):
@@ -204,7 +203,8 @@ def of_validation(error: ValidationError) -> RequestError:
 
 _DATA: Final = re.compile(r"\s*data:[^,]*;\s*base64\s*,", re.IGNORECASE)
 """Of any type: the bytes decide."""
-_URL_SAFE: Final = str.maketrans("-_", "+/")
+_NAME: Final = 100
+"""Characters of a file's name that are kept, from its end."""
 _ROLES: Final = {
     "system": "Instructions",
     "developer": "Instructions",
@@ -283,7 +283,7 @@ def _text(content: Any, talk: MessageTexts, placed: bool, where: str, allow_urls
             pieces.append(_string(part.get("text", part.get("refusal")), f"{where}[{index}].text"))
         elif kind in _PICTURES or kind in _VIDEOS:
             key = {**_PICTURES, **_VIDEOS}[kind]
-            talk.media.append(_media(part.get(key), f"{where}[{index}].{key}", allow_urls))
+            talk.media.append(read_media(part.get(key), f"{where}[{index}].{key}", allow_urls=allow_urls))
             talk.videos += kind in _VIDEOS
             # Pictures without a mark come first anyway; marks are needed only behind a text.
             if placed and (pieces or len(talk.messages) > 0):
@@ -298,16 +298,23 @@ def _text(content: Any, talk: MessageTexts, placed: bool, where: str, allow_urls
     return "\n".join(pieces)
 
 
-def _media(value: Any, where: str, allow_urls: bool) -> OwnMedia:
-    """Return the bytes of a data URL, or an address; a path of this machine is neither."""
-    url = _string(value.get("url") if isinstance(value, dict) else value, where)
+def read_media(value: Any, where: str, *, allow_urls: bool = False) -> OwnMedia:
+    """Return the bytes of a data URL, or an address; a path of this machine is neither.
+
+    Besides its `url` the value may have a `filename`, by which errors and pages call the bytes.
+
+    Raises:
+        RequestError: it is neither, or an address and `allow_urls` is false.
+    """
+    given = value if isinstance(value, dict) else {"url": value}
+    url, name = _string(given.get("url"), where), given.get("filename") or ""
     match = _DATA.match(url)
     if match is not None:
         try:
-            text = "".join(unquote(url[match.end() :]).split()).translate(_URL_SAFE).rstrip("=")
-            return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-        except (binascii.Error, ValueError) as error:
+            data = from_base64(unquote(url[match.end() :]))
+        except ValueError as error:
             raise RequestError(f"{where} is no base64: {error}.", param=where, code="invalid_image_url") from None
+        return NamedBytes(data, _string(name, where)[-_NAME:]) if name else data
     if is_url(url) and allow_urls:
         return url
     why = "this server fetches nothing from other hosts" if is_url(url) else "it is no data URL of a picture or a video"

@@ -10,12 +10,13 @@ import asyncio
 import base64
 import itertools
 import os
+import re
 import shutil
 import tempfile
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,16 +24,24 @@ from typing import Any, Final, Self
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS
-from saccade.episode.asking import AskSettings, check_speaks, planned, suited
-from saccade.episode.drive import EventCallback, run_episode, unwatched
+from saccade.episode.ask import AskSettings, check_speaks, planned, suited
+from saccade.episode.drive import EventCallback, begun, run_episode, unwatched
 from saccade.episode.flow import Ask, Event, Plan
-from saccade.episode.run_folder import begun
+from saccade.errors import SaccadeError
+from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import check_sampling
-from saccade.plugins.serve.agent_request import AgentQuestion, AgentServeSettings, RequestError, not_served
+from saccade.plugins.serve.agent_request import (
+    AgentQuestion,
+    AgentServeSettings,
+    RequestError,
+    as_request_error,
+    not_served,
+)
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import EpisodeLimits, Trajectory, Turn
+from saccade.report.words import short_model
 from saccade.sandbox.base import Limits, Sandbox
 from saccade.tasks.frames import FrameSettings
 from saccade.tools.toolbox import Toolbox, check_recorded_tools
@@ -112,6 +121,22 @@ def _counter(name: str, words: str, label: str, counts: Counter[str]) -> list[st
     return [*_head(f"{name}_total", words, "counter"), *lines]
 
 
+_ADDRESS: Final = re.compile(r"https?://[^\s'\"<>)]+[^\s'\"<>).,:;]")
+
+
+def short_names(specs: Iterable[str]) -> dict[str, str]:
+    """Return `specs` (`provider:name@address`) by short names, none of which holds an address or a folder.
+
+    Of several that share one the later ones have their provider before it, or a number behind it.
+    """
+    named: dict[str, str] = {}
+    for spec in specs:
+        short = short_model(spec)
+        others = itertools.chain((f"{spec.partition(':')[0]}:{short}",), (f"{short}-{at}" for at in itertools.count(2)))
+        named[next(name for name in itertools.chain((short,), others) if name not in named)] = spec
+    return named
+
+
 _SPEECHES: Final = 256
 """Kinds of requests that are remembered."""
 
@@ -129,6 +154,7 @@ class ServedEpisode:
     """An episode that is being played."""
 
     def __init__(self, store: MediaStore, plan: Plan, model: str) -> None:
+        """`model` is the name by which the trajectory before the first turn calls it."""
         self.store = store
         self._plan, self._model = plan, model
         self._turns: asyncio.Queue[Turn | None]
@@ -240,10 +266,15 @@ class Slots:
         self._settings, self._metrics = settings, metrics
         self._free = asyncio.Semaphore(settings.max_requests)
 
+    @property
+    def taken(self) -> bool:
+        """Whether one has to wait for a place."""
+        return self._free.locked()
+
     def check(self) -> None:
         """Raise `RequestError` if too many wait for a place already."""
         metrics = self._metrics
-        if self._free.locked() and metrics.waiting >= self._settings.max_waiting:
+        if self.taken and metrics.waiting >= self._settings.max_waiting:
             raise RequestError(
                 f"{metrics.active} requests are being answered and {metrics.waiting} wait, as many as this server "
                 "allows. Try again later.",
@@ -278,8 +309,15 @@ class AgentPool:
         *,
         sandbox: Sandbox | None = None,
     ) -> None:
-        """The models are closed in the end. A `sandbox` stands in place of the one that `base` names."""
-        self.models, self.settings = dict(models), settings
+        """`models` are by their full names, and are closed in the end.
+
+        A `sandbox` stands in place of the one that `base` names.
+        """
+        self.specs = short_names(models)
+        """Full names by the short ones under which clients know the models."""
+        self.private = False
+        """Whether no client may learn where a model is: no address, no folder."""
+        self.models, self.settings = {name: models[spec] for name, spec in self.specs.items()}, settings
         self.metrics = AgentMetrics()
         self._base = base
         self._given = sandbox
@@ -300,6 +338,11 @@ class AgentPool:
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
 
+    @property
+    def media(self) -> OwnMediaSettings:
+        """Limits of a client's pictures and videos."""
+        return self._base.media
+
     def slot(self) -> Slots:
         """Return a place among the episodes at once, as an async context; it raises what `Slots` does."""
         return self._slots
@@ -316,20 +359,33 @@ class AgentPool:
             RequestError: the model is not served here, or a limit is above the server's.
             SaccadeError: a dialect, a tool, a picture or a setting cannot be used. Nothing was asked or run.
         """
-        model = self.models.get(asked.model)
-        if model is None:
+        name = next((one for one, spec in self.specs.items() if asked.model in (one, spec)), None)
+        if name is None:
             raise not_served(asked.model, self.models)
-        speech = self._speech(asked)
+        model = self.models[name]
+        try:
+            speech = self._speech(asked, self.specs[name])
+        except SaccadeError as error:
+            sent = as_request_error(error)
+            said = self._told(str(sent).replace(self.specs[name], name))
+            raise RequestError(said, param=sent.param, code=sent.code, status=sent.status) from error
         root = os.path.join(self._folder, str(next(self._numbers)))  # made by the first picture
         store = MediaStore(root, limits=speech.settings.media.limits)
         try:
             plan = await self._plan(asked, speech, store)
-            play, start = ServedEpisode(store, plan, model.name), time.monotonic()
+            play, start = ServedEpisode(store, plan, name if self.private else model.name), time.monotonic()
             if watch is unwatched and asked.stream:
                 watch = play.watch
             box = self._box(speech.settings, plan)
-            episode = run_episode(plan, model, box, store, tools=speech.tools, watch=watch, cancel=cancel)
-            play.start(episode, heard=watch is not unwatched)
+
+            async def episode() -> Trajectory:
+                done = await run_episode(plan, model, box, store, tools=speech.tools, watch=watch, cancel=cancel)
+                if not self.private:
+                    return done
+                made = done.provenance.model_copy(update={"model": name})
+                return done.model_copy(update={"provenance": made, "stop_detail": self._told(done.stop_detail)})
+
+            play.start(episode(), heard=watch is not unwatched)
             try:
                 yield play
             finally:
@@ -339,17 +395,20 @@ class AgentPool:
             if store.written:
                 await asyncio.to_thread(shutil.rmtree, root)
 
+    def _told(self, text: str) -> str:
+        return _ADDRESS.sub("its address", text) if self.private else text
+
     async def _plan(self, asked: AgentQuestion, speech: _Speech, store: MediaStore) -> Plan:
         made = (asked.question, speech.settings, speech.dialect, store)
         # In a thread where there are media to decode: large ones take seconds.
         return await asyncio.to_thread(planned, *made) if asked.question.media else planned(*made)
 
-    def _speech(self, asked: AgentQuestion) -> _Speech:
+    def _speech(self, asked: AgentQuestion, spec: str) -> _Speech:
         """Return how the model is spoken to for such a request; requests that ask for the same share it."""
         options = asked.options
-        key = (asked.model, asked.sampling, options.dialect, options.limits, options.tools, options.frames)
+        key = (spec, asked.sampling, options.dialect, options.limits, options.tools, options.frames)
         if key not in self._speeches:
-            settings = self._settings(asked)
+            settings = self._settings(asked, spec)
             check_sampling(settings.model, settings.sampling)
             dialect, tools = settings.spoken()
             check_speaks(settings.model, dialect)
@@ -358,14 +417,14 @@ class AgentPool:
             self._speeches[key] = _Speech(settings, dialect, tools)
         return self._speeches[key]
 
-    def _settings(self, asked: AgentQuestion) -> AskSettings:
+    def _settings(self, asked: AgentQuestion, spec: str) -> AskSettings:
         options = asked.options
         if options.dialect:
             DIALECTS.check_recorded(options.dialect)  # a client names no code of this machine
         check_recorded_tools(options.tools or ())
         sampling = {**self._base.sampling.model_dump(), **asked.sampling.model_dump(exclude_none=True)}
         changes: dict[str, object] = {
-            "model": asked.model,
+            "model": spec,
             "sampling": type(asked.sampling).model_validate(sampling),
             "limits": self._limits(options.limits),
             "frames": self._frames(options.frames),

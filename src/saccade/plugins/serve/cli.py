@@ -15,7 +15,7 @@ from saccade.cli.web import check_tables, is_loopback, of_table, read_tables, re
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
-    from saccade.episode.asking import AskSettings
+    from saccade.episode.ask import AskSettings
     from saccade.models.base import Model
     from saccade.tools.setup import ToolCallSettings
     from saccade.tools.toolbox import Toolbox
@@ -57,7 +57,7 @@ def serve(
 ) -> None:
     """Serve models that look again behind OpenAI's protocol: Chat Completions and Responses."""
     from saccade.core.settings import load_settings, merged
-    from saccade.episode.asking import AskSettings
+    from saccade.episode.ask import AskSettings
     from saccade.models.registry import load_model
     from saccade.plugins.serve.agent_app import agent_app
     from saccade.plugins.serve.agent_request import AgentServeSettings
@@ -78,19 +78,19 @@ def serve(
         _check_spoken(base, name)
     token = find_token(token_file, host)
     models: dict[str, Model] = {name: load_model(name, base.retry) for name in names}
-    application = agent_app(
-        AgentPool(models, base, serving), token=token, only_local=is_loopback(host), allow_urls=allow_urls
-    )
+    pool = AgentPool(models, base, serving)
+    application = agent_app(pool, token=token, only_local=is_loopback(host), allow_urls=allow_urls)
     if token is None:
         print("saccade serve: no token is asked for, so every program of this machine may ask.", file=sys.stderr)
-    listed = ", ".join(names).replace("{", "{{").replace("}", "}}")
+    known = ", ".join(short if short == spec else f"{short} is {spec}" for short, spec in pool.specs.items())
+    listed = known.replace("{", "{{").replace("}", "}}")
     line = f"saccade serve: {{url}}/v1 ({listed}; Ctrl-C ends it)\nsaccade serve: {{url}}/ is the page to ask from"
     raise typer.Exit(serve_app(application, host, port, line, grace_seconds=GRACE_SECONDS))
 
 
 def _check_spoken(base: AskSettings, model: str) -> None:
     """Say which dialect is spoken with the model. Raises `SettingsError` or `RegistryError` if none can be."""
-    from saccade.episode.asking import check_speaks, suited
+    from saccade.episode.ask import check_speaks, suited
     from saccade.models.registry import check_sampling
 
     settings, says = suited(base.model_copy(update={"model": model}))
@@ -129,9 +129,7 @@ def mcp(
     ] = None,
     tool: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tools", metavar="NAME", help="Typed tool to offer. May be repeated.  [default: all that are installed]"
-        ),
+        typer.Option("--tools", metavar="NAME", help="Typed tool to offer as well. May be repeated.  [default: none]"),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over streamable HTTP and not over stdio.")] = False,
     host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = "127.0.0.1",
@@ -179,17 +177,13 @@ def mcp(
 
 
 def _toolbox(names: list[str], calls: ToolCallSettings) -> Toolbox:
-    """Load the tools of these names; without names all that can be called here, and print the others."""
+    """Load the tools of these names. Raises `SettingsError` if one lacks something here, `RegistryError` as it does."""
     from saccade.tools.toolbox import Toolbox
 
-    tools = Toolbox.of(*names, calls=calls)
-    missing = tools.missing()
-    listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
-    if names and missing:
+    tools = Toolbox.of(*names, calls=calls) if names else Toolbox(())
+    if missing := tools.missing():
+        listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
         raise SettingsError(f"not available here: {listed}. Or do not name it.")
-    if missing:
-        print(f"saccade mcp: not available here, so not offered: {listed}.", file=sys.stderr)
-        tools = Toolbox.of(*(tool.name for tool in tools.definitions if tool.name not in missing), calls=calls)
     return tools
 
 

@@ -15,8 +15,8 @@ import logging
 import secrets
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -35,16 +35,22 @@ from starlette.types import Receive, Scope, Send
 from saccade.core.web import is_origin_of
 from saccade.episode.flow import Ask, Call, Event, Run, Wrote
 from saccade.errors import RegistryError, SaccadeError, UnavailableError
-from saccade.plugins.serve.agent_request import RequestError, as_request_error, error_body
+from saccade.media.decode import OwnMediaSettings
+from saccade.media.store import MediaStore
+from saccade.plugins.serve.agent_request import AgentQuestion, RequestError, as_request_error, error_body, read_media
 from saccade.plugins.serve.agents import AgentPool, ServedEpisode
 from saccade.plugins.serve.openai_chat import read_chat
+from saccade.record.content import VideoPart
 from saccade.report.live import GrowingEpisode, SoFar
 from saccade.report.page import ServedPart, page_html
+from saccade.report.picture_book import PictureBook
+from saccade.tasks.own_media import OwnMedia, take
 from saccade.tasks.worlds.base import Clip, draw_sample, load_world
 
 # An episode as events for the live page: what the model writes, what was run, and the finished page.
 #
-#     {"kind": "begun", "id": …, "notes": […]}     the id stops it
+#     {"kind": "state", "state": …}                `waiting` for a place among the episodes at once, then `opening`
+#     {"kind": "begun", "id": …, "notes": […]}     the id stops it; `dialect` is the one it is played in
 #     {"kind": "text", "piece": …}                 more of the model's text; `again`: it begins anew
 #     {"kind": "shown", "html": …, "pictures": …}  the episode so far; `state` is `asking`, `running` or `ended`
 #     {"kind": "done", "page": …, "answer": …}     the page that `saccade show` would write, and how it ended
@@ -74,7 +80,8 @@ class LiveEvents:
         begun = play.begun()
         growing = GrowingEpisode(begun, play.store, f"e{self.name[:12]}")
         play.when_ended(self._end)
-        yield live_event("begun", id=self.name, notes=list(begun.provenance.notes))
+        made = begun.provenance
+        yield live_event("begun", id=self.name, notes=list(made.notes), dialect=made.dialect)
         while not self._over or self._heard:
             await self._changed.wait()
             self._changed.clear()
@@ -150,15 +157,15 @@ T = TypeVar("T")
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events; `stack` ends with them, also when the client goes away or was gone before the first."""
+    """Server-sent events; what gives them is closed with them, also when the client goes away."""
 
-    def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack | None = None) -> None:
+    def __init__(self, events: AsyncGenerator[str, None]) -> None:
         super().__init__(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
-        self._stack = stack or AsyncExitStack()
+        self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Not the base's own watching: it notices a client that is gone at the next event only, maybe minutes later.
-        async with self._stack:
+        async with aclosing(self._events):
             with suppress(ClientDisconnect):
                 await unless_gone(receive, self.stream_response(send))
 
@@ -322,6 +329,8 @@ def _scan() -> Example:
 class _Entry:
     family: str
     draw: Callable[[], Example]
+    seconds: int
+    """Time of the bundled model on two cores, about."""
     tiny: bool = True
     """Whether the bundled model learned this kind of question."""
     dialects: Mapping[str, str] = field(default_factory=dict)
@@ -329,20 +338,21 @@ class _Entry:
 
 
 _EXAMPLES: Final[Mapping[str, _Entry]] = {
-    "search": _Entry("Visual search", _World("visual-search", 60002, {**_SIGNS, **_EASY})),
-    "medical": _Entry("Medical", _scan, tiny=False),
-    "puzzle": _Entry("Puzzle", _World("path-follow", 60003)),
-    "sketch": _Entry("Sketch", _World("geometry", 60002)),
-    "difference": _Entry("Spot the difference", _World("spot-difference", 60003)),
-    "video": _Entry("Video", _World("video-events", 60001), dialects={"tiny": "tiny:video"}),
+    "sketch": _Entry("Sketch", _World("geometry", 60002), 3),
+    "puzzle": _Entry("Puzzle", _World("path-follow", 60003), 5),
+    "difference": _Entry("Spot the difference", _World("spot-difference", 60003), 5),
+    "video": _Entry("Video", _World("video-events", 60001), 8, dialects={"tiny": "tiny:video"}),
+    "search": _Entry("Visual search", _World("visual-search", 60002, {**_SIGNS, **_EASY}), 13),
+    "medical": _Entry("Medical", _scan, 75, tiny=False),
 }
+"""The quick ones first."""
 
 
 def examples() -> list[dict[str, Any]]:
-    """Return all of them as JSON: `name`, `family`, `tiny`, `dialects`, `question`, `choices`, `media` (types),
-    `thumbnail`.
+    """Return all of them as JSON: `name`, `family`, `seconds`, `tiny`, `dialects`, `question`, `choices`, `media`
+    (types), `thumbnail`.
 
-    One that cannot be drawn here, since a package or its world is missing, has `name`, `family` and `problem`.
+    One that cannot be drawn here, since a package or its world is missing, has `name`, `family`, `seconds`, `problem`.
     """
     return [_listed(name, entry) for name, entry in _EXAMPLES.items()]
 
@@ -357,10 +367,11 @@ def _listed(name: str, entry: _Entry) -> dict[str, Any]:
     try:
         drawn = _drawn(name)
     except (RegistryError, UnavailableError) as error:
-        return {"name": name, "family": entry.family, "problem": str(error)}
+        return {"name": name, "family": entry.family, "seconds": entry.seconds, "problem": str(error)}
     return {
         "name": name,
         "family": entry.family,
+        "seconds": entry.seconds,
         "tiny": entry.tiny,
         "dialects": entry.dialects,
         "question": drawn.question,
@@ -410,6 +421,8 @@ PAGE: Final = "/"
 """The address that needs no token."""
 _SCRIPTS: Final = ("store.js", "runs.js", "composer.js")
 _GONE: Final = 499
+_CHECKS: Final = 2
+"""Files that are checked at once."""
 _HEADERS: Final = {
     "content-security-policy": "frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
@@ -428,6 +441,7 @@ class LivePage:
         self._pool = pool
         self._played: dict[str, asyncio.Event] = {}
         """By the name that its client alone knows, how an episode is stopped."""
+        self._checks = asyncio.Semaphore(_CHECKS)
 
     def routes(self) -> list[Route]:
         """Return the routes of the page."""
@@ -437,6 +451,7 @@ class LivePage:
             Route("/live/examples", self._guarded(self._examples)),
             Route("/live/examples/{name}/{number:int}", self._guarded(self._example)),
             Route("/live/ask", self._guarded(self._ask), methods=["POST"]),
+            Route("/live/check", self._guarded(self._check), methods=["POST"]),
             Route("/live/stop", self._guarded(self._stop), methods=["POST"]),
         ]
 
@@ -457,10 +472,9 @@ class LivePage:
         return guarded
 
     async def _about(self, _: Request) -> Response:
-        settings = self._pool.settings
-        return JSONResponse(
-            {"models": list(self._pool.models), "bytes": settings.max_body_bytes, "media": settings.max_media}
-        )
+        settings, private = self._pool.settings, self._pool.private
+        models = [{"name": name, "full": "" if private else spec} for name, spec in self._pool.specs.items()]
+        return JSONResponse({"models": models, "bytes": settings.max_body_bytes, "media": settings.max_media})
 
     async def _examples(self, _: Request) -> Response:
         return JSONResponse(await asyncio.to_thread(examples))
@@ -472,20 +486,36 @@ class LivePage:
         return Response(medium.data, media_type=medium.mime)
 
     async def _ask(self, request: Request) -> Response:
-        stack = AsyncExitStack()
+        self._pool.slot().check()
+        body = await read_json(request.scope, request.receive, self._pool)
+        asked = read_chat(body, self._pool.settings, allow_urls=False, specs=self._pool.specs)
+        return EventStream(self._events(asked))
+
+    async def _events(self, asked: AgentQuestion) -> AsyncGenerator[str, None]:
+        live, cancel, begun = LiveEvents(secrets.token_hex(16)), asyncio.Event(), False
         try:
-            self._pool.slot().check()
-            body = await read_json(request.scope, request.receive, self._pool)
-            await stack.enter_async_context(self._pool.slot())
-            asked = read_chat(body, self._pool.settings, allow_urls=False)
-            live, cancel = LiveEvents(secrets.token_hex(16)), asyncio.Event()
-            playing = self._pool.playing(asked, watch=live.hear, cancel=cancel)
-            play = await stack.enter_async_context(playing)
-            self._played[live.name] = cancel
-            stack.callback(self._played.pop, live.name)
-            return EventStream(_events(live, play), stack.pop_all())
+            if self._pool.slot().taken:
+                yield live_event("state", state="waiting")
+            async with self._pool.slot():
+                yield live_event("state", state="opening")
+                async with self._pool.playing(asked, watch=live.hear, cancel=cancel) as play:
+                    begun = True
+                    self._played[live.name] = cancel
+                    async for event in live.events(play):
+                        yield event
+        except Exception as error:
+            sent = as_sent(error)
+            if not begun:
+                self._pool.metrics.refuse(sent.status)
+            yield live_event("failed", message=str(sent))
         finally:
-            await stack.aclose()
+            self._played.pop(live.name, None)
+
+    async def _check(self, request: Request) -> Response:
+        body = await read_json(request.scope, request.receive, self._pool)
+        media = read_media(body, "the file")
+        async with self._checks:
+            return JSONResponse(await asyncio.to_thread(_looked_at, media, self._pool.media))
 
     async def _stop(self, request: Request) -> Response:
         body = await read_json(request.scope, request.receive, self._pool, 1024)
@@ -496,12 +526,20 @@ class LivePage:
         return JSONResponse({"stopped": True})
 
 
-async def _events(live: LiveEvents, play: ServedEpisode) -> AsyncIterator[str]:
-    try:
-        async for event in live.events(play):
-            yield event
-    except Exception as error:
-        yield live_event("failed", message=str(as_sent(error)))
+def _looked_at(media: OwnMedia, settings: OwnMediaSettings) -> dict[str, str]:
+    """Return what a file holds, and a picture of it, which the browser may not be able to make."""
+    with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
+        store = MediaStore(folder, limits=settings.limits)
+        parts = take(media, store, settings).parts
+        book = PictureBook(store, thumbnail=_THUMBNAIL, large=_THUMBNAIL)
+        sources = book.sources.get(book.add(parts[0]).key)
+    first = parts[0]
+    holds = f"{first.width}×{first.height}"
+    if isinstance(first, VideoPart):
+        holds += f", {first.seconds:.1f} s"
+    elif len(parts) > 1:
+        holds = f"{len(parts)} pages"
+    return {"holds": holds, "thumbnail": sources.thumb if sources else ""}
 
 
 async def _page(_: Request) -> Response:

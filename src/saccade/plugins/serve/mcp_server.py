@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any
 
-import mcp_types as types
 from pydantic import Field
 
 from saccade.core.disk import disk_words
@@ -22,13 +22,22 @@ from saccade.core.plugins import install, own_version
 from saccade.core.web import LOCAL_NAMES, OTHER_HOST, AsgiApp, BearerGate, OwnNames
 from saccade.dialects.base import with_notes
 from saccade.errors import SaccadeError, UnavailableError
-from saccade.media.store import MediaStore
-from saccade.plugins.serve.vision_session import CallRefusedError, McpSettings, SessionCall, VisionSessions, inside
+from saccade.media.store import MediaStore, from_base64
+from saccade.plugins.serve.vision_session import (
+    CallRefusedError,
+    McpSettings,
+    SessionCall,
+    VisionSession,
+    VisionSessions,
+    inside,
+)
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, Status
 from saccade.sandbox.base import Sandbox
+from saccade.tasks.own_media import OwnMedia
 from saccade.tools.context import CallProblem
-from saccade.tools.definition import ToolModel, check_arguments
+from saccade.tools.definition import BoxField, ToolModel, check_arguments
+from saccade.tools.registry import TOOLS
 from saccade.tools.toolbox import Toolbox
 
 try:
@@ -45,8 +54,8 @@ except ModuleNotFoundError as missing:
 
 _INSTRUCTIONS = (
     "A Python sandbox for looking at pictures and videos. upload puts one into a session and shows it; run_python cuts "
-    "out, enlarges, measures and draws, and its pictures come back to you. Give the `session` that an answer names in "
-    "your next calls, or variables and pictures will not be there."
+    "out, enlarges, measures and draws, and its pictures come back to you; view shows a picture again, or a part. "
+    "Give the `session` that an answer names in your next calls, or variables and pictures will not be there."
 )
 _UNAUTHORIZED = (
     b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "this server asks for a token, in the header '
@@ -55,21 +64,21 @@ _UNAUTHORIZED = (
 _OTHER_HOST = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": OTHER_HOST}}).encode()
 
 
-def mcp_server(sandbox: Sandbox, toolbox: Toolbox, settings: McpSettings) -> Server[McpToolsMcpTools]:
+def mcp_server(sandbox: Sandbox, toolbox: Toolbox, settings: McpSettings) -> Server[McpTools]:
     """Return the server, which starts `sandbox` and closes it."""
 
     @asynccontextmanager
-    async def lifespan(_: Server[McpToolsMcpTools]) -> AsyncIterator[McpToolsMcpTools]:
+    async def lifespan(_: Server[McpTools]) -> AsyncIterator[McpTools]:
         async with sandbox, VisionSessions(sandbox, toolbox, settings) as sessions:
-            yield McpToolsMcpTools(sessions, toolbox)
+            yield McpTools(sessions, toolbox)
 
     async def listed(
-        context: ServerRequestContext[McpToolsMcpTools, Any], _: types.PaginatedRequestParams | None
+        context: ServerRequestContext[McpTools, Any], _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=context.lifespan_context.listed())
 
     async def called(
-        context: ServerRequestContext[McpToolsMcpTools, Any], params: types.CallToolRequestParams
+        context: ServerRequestContext[McpTools, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         return await context.lifespan_context.call(params.name, params.arguments)
 
@@ -84,13 +93,13 @@ def mcp_server(sandbox: Sandbox, toolbox: Toolbox, settings: McpSettings) -> Ser
     )
 
 
-async def serve_stdio(server: Server[McpToolsMcpTools]) -> None:
+async def serve_stdio(server: Server[McpTools]) -> None:
     """Serve the one client at stdin and stdout, until it closes them."""
     async with stdio_server() as (received, sent):
         await server.run(received, sent, server.create_initialization_options())
 
 
-def mcp_app(server: Server[McpToolsMcpTools], settings: McpSettings, *, token: str | None, only_local: bool) -> AsgiApp:
+def mcp_app(server: Server[McpTools], settings: McpSettings, *, token: str | None, only_local: bool) -> AsgiApp:
     """Return an ASGI application that speaks streamable HTTP at `/mcp`.
 
     `only_local`: requests that name another host than this machine are refused, so that no page of the web reaches a
@@ -121,14 +130,18 @@ _LOST = "The sandbox failed, through no fault of the code. Call again without `s
 _TOOL_LOST = "The tool failed, through no fault of the call. Call it again, or do without it."
 
 
-def answer(looked: SessionCall, store: MediaStore, settings: McpSettings, *, opened: str = "") -> types.CallToolResult:
+async def answer(
+    looked: SessionCall, session: VisionSession, settings: McpSettings, *, opened: str = ""
+) -> types.CallToolResult:
     """Return a call's outcome; `opened` is the name of the session if the call opened it."""
     execution = looked.execution
     content: list[types.ContentBlock] = [*_opened(opened)]
-    if text := _text(execution):
-        content.append(types.TextContent(text=text))
+    if text := _text(execution, settings.folders):
+        most = settings.result_characters
+        content.append(types.TextContent(text=_shortened(text, session, most) if len(text) > most else text))
     parts = [picture.image for picture in execution.pictures]
-    content += picture_content(dict(zip(looked.names, parts, strict=True)), store, settings)
+    named = dict(zip(looked.names, parts, strict=True))
+    content += await asyncio.to_thread(picture_content, named, session.store, settings)
     if not content:
         content.append(types.TextContent(text="(nothing was printed or shown)"))
     return types.CallToolResult(content=content, is_error=execution.status is not Status.OK)
@@ -160,11 +173,11 @@ def picture_content(
         if (part.width, part.height) != (sent[name].width, sent[name].height):
             line += f", shown here scaled down to {part.width}x{part.height}"
         if part != shown[name]:
-            line += f" (the pictures of one result have {most:,} bytes at most; show a part of it, or fewer pictures)"
+            line += f" (the pictures of one result have {most:,} bytes at most; `view` shows it, or a part, by itself)"
         content[name] = [types.TextContent(text=line), types.ImageContent(data=data, mime_type=part.mime)]
     blocks = [block for each in content.values() for block in each]
     if others := [name for name in pictures if name not in sent]:
-        text = f"{len(others)} more pictures, {others[0]} to {others[-1]}, are not shown here; show fewer at a time."
+        text = f"{len(others)} more pictures, {others[0]} to {others[-1]}, are not shown here; `view` shows each."
         blocks.append(types.TextContent(text=text))
     return blocks
 
@@ -187,24 +200,22 @@ def _fitting(part: ImagePart, store: MediaStore, most: int) -> tuple[ImagePart, 
     return fitting, base64.b64encode(store.get_bytes(fitting.sha256)).decode()
 
 
-def shortened(result: types.CallToolResult, most: int) -> types.CallToolResult:
-    """Return the result with at most `most` characters in each text; a line says what was cut out of its middle."""
-    content: list[types.ContentBlock] = []
-    for block in result.content:
-        if isinstance(block, types.TextContent) and len(block.text) > most:
-            half, whole = most // 2, len(block.text)
-            line = f"[{whole - 2 * half:,} of {whole:,} characters were cut out here. Print parts of it to read them.]"
-            content.append(types.TextContent(text=f"{block.text[:half]}\n{line}\n{block.text[whole - half :]}"))
-        else:
-            content.append(block)
-    return result.model_copy(update={"content": content})
+def _shortened(text: str, session: VisionSession, most: int) -> str:
+    """Return head and tail of the text, with a line between them that says where the whole of it is."""
+    half, whole = most // 2, len(text)
+    name = session.keep_text(text)
+    line = (
+        f"[{whole - 2 * half:,} of {whole:,} characters were cut out here. The whole text is in the variable {name} "
+        f"until another one is cut: print({name}[{half}:{half + most}]) goes on from here.]"
+    )
+    return f"{text[:half]}\n{line}\n{text[whole - half :]}"
 
 
 def _opened(name: str) -> list[types.ContentBlock]:
     return [types.TextContent(text=f"session: {name}")] if name else []
 
 
-def _text(execution: Execution) -> str:
+def _text(execution: Execution, folders: Sequence[Path]) -> str:
     if execution.status is Status.LOST:
         return _LOST if execution.problem is None else _TOOL_LOST
     printed = [execution.stdout, execution.stderr, execution.value or "", execution.traceback or ""]
@@ -214,7 +225,22 @@ def _text(execution: Execution) -> str:
     written = [f"{file.path} ({file.size} bytes)" for file in execution.files]
     if written:
         text += f"\nWritten: {', '.join(written)}."
+    if missing := _MISSING.search(f"{execution.traceback}\n{execution.stderr}"):
+        text += f"\n{_to_upload(missing[1] or missing[2], folders)}"
     return text.strip("\n")
+
+
+_MISSING = re.compile(r"No such file or directory: '([^'\n]+)'|imread_\('([^'\n]+)'\)")
+"""How Python, Pillow and OpenCV name a file that is not there."""
+
+
+def _to_upload(path: str, folders: Sequence[Path]) -> str:
+    """Say how the file that code did not find comes into the sandbox."""
+    for name in (path, Path(path).name):
+        with suppress(CallRefusedError):
+            inside(name, folders)
+            return f"Code sees only files of its session. Call upload with this session and the path {name!r} first."
+    return "Code sees only files of its session: upload puts a picture or a video into it."
 
 
 # Arguments are checked before anything is run. A call without `session` opens one, and its answer begins with the name.
@@ -237,6 +263,14 @@ class Upload(ToolModel):
     path: str | None = Field(None, description="Path of a file in a folder that this server may read.")
     data: str | None = Field(None, description="The file's bytes, as base64. Give either this or a path.")
     session: OptionalSession = None
+
+
+class View(ToolModel):
+    """Arguments of `view`."""
+
+    session: NamedSession
+    image: str = Field(description="Name of a picture of the session, such as image_0.")
+    box: BoxField | None = None
 
 
 class Branch(ToolModel):
@@ -267,6 +301,10 @@ DESCRIPTIONS: Mapping[str, tuple[type[ToolModel], str]] = {
         "variable that the answer names; the other tools look at it by that name. A video has to be uploaded before "
         "the first call of run_python.",
     ),
+    "view": (
+        View,
+        "Shows a picture of a session again, or a part of it in full size: `box` is in pixels of the whole picture.",
+    ),
     "branch": (
         Branch,
         "Opens sessions that start from the state of another, variables, pictures and files included; the other is "
@@ -282,7 +320,7 @@ DESCRIPTIONS: Mapping[str, tuple[type[ToolModel], str]] = {
 """Name -> arguments, and what it does."""
 
 
-class McpToolsMcpTools:
+class McpTools:
     """Lists the tools, and calls them. Nothing that a client sends makes a call raise."""
 
     def __init__(self, sessions: VisionSessions, toolbox: Toolbox) -> None:
@@ -291,6 +329,7 @@ class McpToolsMcpTools:
         self._calls: dict[str, Callable[[Any], Awaitable[types.CallToolResult]]] = {
             "run_python": self._run,
             "upload": self._upload,
+            "view": self._view,
             "branch": self._branch,
             "reset": self._reset,
             "close_session": self._close,
@@ -310,9 +349,6 @@ class McpToolsMcpTools:
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None) -> types.CallToolResult:
         """Return the result of a tool; for a wrong call, an error that says what is wrong."""
-        return shortened(await self._called(name, arguments), self._settings.result_characters)
-
-    async def _called(self, name: str, arguments: Mapping[str, Any] | None) -> types.CallToolResult:
         try:
             if name in self._calls:
                 return await self._calls[name](check_arguments(DESCRIPTIONS[name][0], arguments or {}))
@@ -327,27 +363,35 @@ class McpToolsMcpTools:
     async def _run(self, given: RunPython) -> types.CallToolResult:
         async with self._sessions.use(given.session) as (name, session):
             looked = await session.run(given.code)
-            return await asyncio.to_thread(
-                answer, looked, session.store, self._settings, opened=_new(given.session, name)
-            )
+            return await answer(looked, session, self._settings, opened=_new(given.session, name))
+
+    async def _view(self, given: View) -> types.CallToolResult:
+        async with self._sessions.use(given.session) as (_, session):
+            name, part = await session.view(given.image, given.box)
+            content = await asyncio.to_thread(picture_content, {name: part}, session.store, self._settings)
+            return types.CallToolResult(content=content)
 
     async def _typed(self, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
         if self._toolbox.resolve(tool) is None:
             known = [*DESCRIPTIONS, *(item.name for item in self._toolbox.definitions)]
-            raise CallRefusedError(f"There is no tool {tool[:60]!r}. There are: {', '.join(known)}.")
+            more = f" `saccade mcp --tools {tool}` would offer it." if TOOLS.has(tool) else ""
+            raise CallRefusedError(f"There is no tool {tool[:60]!r}. There are: {', '.join(known)}.{more}")
         name = arguments.pop("session", None)
         if not isinstance(name, str):
             raise CallRefusedError(f"{tool} needs `session`, the name that upload gave for the session of the picture.")
         async with self._sessions.use(name) as (_, session):
             looked = await session.call(tool, arguments)
-            return await asyncio.to_thread(answer, looked, session.store, self._settings)
+            return await answer(looked, session, self._settings)
 
     async def _upload(self, given: Upload) -> types.CallToolResult:
         settings = self._sessions.settings
         if (given.path is None) is (given.data is None):
             raise CallRefusedError("Give either `path` or `data`.")
-        media = _decoded(given.data, settings.max_upload_bytes) if given.path is None else None
-        source = media if media is not None else inside(given.path or "", settings.folders)
+        source: OwnMedia
+        if given.data is not None:
+            source = _decoded(given.data, settings.max_upload_bytes)
+        else:
+            source = inside(given.path or "", settings.folders)
         async with self._sessions.use(given.session) as (name, session):
             variables, taken = await session.upload(source, settings.media)
             opened, note = _new(given.session, name), f" ({taken.note})" if taken.note else ""
@@ -378,16 +422,17 @@ def _new(asked: str | None, name: str) -> str:
     return name if asked is None else ""
 
 
-def _decoded(data: str | None, most: int) -> bytes:
-    text = "" if data is None else data
+_DATA_URL = re.compile(r"^\s*data:[^,]*;base64,", re.IGNORECASE)
+
+
+def _decoded(data: str, most: int) -> bytes:
+    text = _DATA_URL.sub("", data)
     if len(text) // 4 * 3 > most:
         raise CallRefusedError(f"The data has more than {most:,} bytes. Scale the picture down or cut the video first.")
     try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise CallRefusedError(
-            f"`data` is not base64 ({error}). Send the file's bytes as base64, without line breaks."
-        ) from None
+        return from_base64(text)
+    except ValueError as error:
+        raise CallRefusedError(f"`data` is not base64 ({error}). Send the file's bytes as base64.") from None
 
 
 def _with_session(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from saccade.episode.asking import Question
+from saccade.episode.ask import Question
 from saccade.errors import SaccadeError
 from saccade.models.registry import check_sampling, provider_of
 from saccade.plugins.serve.agent_request import (
@@ -171,8 +171,12 @@ class ChatBody(IgnoredFields):
     store: Literal[False, None] = None
 
 
-def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:
-    """Return the question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
+def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool, specs: Mapping[str, str]) -> AgentQuestion:
+    """Return the question in a body; `specs` has the full names of models by their short ones.
+
+    Raises:
+        RequestError: it is wrong, or asks for what is not done here.
+    """
     try:
         given = ChatBody.model_validate(without_neutral(body, ChatBody))
     except ValidationError as error:
@@ -181,7 +185,7 @@ def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> A
     stop = (given.stop,) if isinstance(given.stop, str) else tuple(given.stop or ())
     if "" in stop:
         raise RequestError("an empty stop string would cut off every answer.", param="stop", code="invalid_value")
-    reasoning = reasoning_of(given.reasoning_effort, given.model)
+    reasoning = reasoning_of(given.reasoning_effort, specs.get(given.model, given.model))
     most = given.max_tokens if given.max_completion_tokens is None else given.max_completion_tokens
     return AgentQuestion(
         model=given.model,

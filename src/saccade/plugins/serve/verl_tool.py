@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from saccade.cli.web import serve_app
 from saccade.core.png import quick_png
 from saccade.dialects.vista import VistaDialect
 from saccade.errors import MediaError
+from saccade.media.store import from_base64
 from saccade.models.base import ToolSpec
 from saccade.record.content import Answer, ToolCall
 from saccade.record.execution import Execution, Status
@@ -216,8 +216,8 @@ class VerlToolFace:
 
 def _decoded(text: str) -> bytes:
     try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
+        return from_base64(text)
+    except ValueError as error:
         raise MediaError(f"a picture is not in base64: {error}") from error
 
 

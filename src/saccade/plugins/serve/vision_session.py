@@ -21,16 +21,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from saccade.episode.workbench import of_run, of_tool
 from saccade.errors import SaccadeError
-from saccade.media.download import OwnMediaSettings
+from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.execution import Execution
 from saccade.sandbox.base import MIB, Binding, Sandbox, Session, SessionOptions, VideoFile
 from saccade.tasks.own_media import OwnMedia, Taken, take
 from saccade.tools.context import Numbering, ToolContext
+from saccade.tools.definition import Xyxy, pixel_box
 from saccade.tools.toolbox import Toolbox
 
 LABEL: Final = "image_"
+TEXT: Final = "last_output"
 _OPTIONS: Final = SessionOptions(preload=("np", "plt", "Image", "cv2"))
 
 
@@ -68,6 +70,8 @@ class SessionMedia:
     """By the name of their variable."""
     uploaded: tuple[str, ...] = ()
     """Names of the pictures that were uploaded; they stay at a reset."""
+    text: str = ""
+    """What was printed last and was too long to be sent whole."""
 
     def copy(self) -> Self:
         return replace(self, pictures=dict(self.pictures), videos=dict(self.videos))
@@ -146,6 +150,31 @@ class VisionSession:
             self.media.videos[name] = video
             return (name,), taken
 
+    async def view(self, name: str, box: Xyxy | None) -> tuple[str, ImagePart]:
+        """Return a picture of the session, or the part of it in `box` (pixels), and what to call it.
+
+        Raises:
+            CallRefusedError: there is no such picture.
+            CallProblem: the box is empty or outside of it.
+        """
+        async with self._lock:
+            part = self.media.pictures.get(name)
+            if part is None:
+                known = ", ".join(self.media.pictures) or "none yet; upload or show one"
+                raise CallRefusedError(f"This session has no picture {name[:60]!r}. There are: {known}.")
+            if box is None:
+                return name, part
+            edges = pixel_box(box, "pixels", (part.width, part.height))
+            cut = await asyncio.to_thread(lambda: self.store.put_image(self.store.open(part).decode().crop(edges)))
+            return f"{name}, {list(edges)}", cut
+
+    def keep_text(self, text: str) -> str:
+        """Keep the text for code to read, in place of the last one; return the name of its variable."""
+        self.media = replace(self.media, text=text)
+        if self._session is not None:
+            self._session.bind({TEXT: text})
+        return TEXT
+
     async def branch(self, count: int) -> Sequence[VisionSession]:
         """Return sessions that start from the state of this one, each with pictures of its own from then on."""
         async with self._lock:
@@ -181,6 +210,7 @@ class VisionSession:
             paths = {name: f"{name}.{part.mime.rpartition('/')[2]}" for name, part in self.media.videos.items()}
             files = {paths[name]: self.store.get_bytes(part.sha256) for name, part in self.media.videos.items()}
             bindings |= {name: VideoFile(path) for name, path in paths.items()}
+            bindings |= {TEXT: self.media.text} if self.media.text else {}
             self._session = await self._sandbox.open(bindings, files=files, options=_OPTIONS)
         return self._session
 
@@ -220,8 +250,8 @@ class McpSettings(BaseModel):
     """Largest picture or video that is taken."""
     shown_pixels: int = Field(default=1_500_000, ge=28 * 28)
     """A larger picture goes to the client scaled down to it, with a line that says so; code and tools have it whole."""
-    result_characters: int = Field(default=80_000, ge=1000)
-    """Most characters of text in one result, of which many clients take 25,000 tokens; the middle is cut out."""
+    result_characters: int = Field(default=20_000, ge=1000)
+    """Most characters of what a call printed in one result; the middle is cut out, and code has the whole."""
     result_picture_bytes: int = Field(default=1_000_000, ge=20_000)
     """Most bytes of all pictures in one result, as they are sent (base64); larger ones are scaled down."""
     folders: tuple[Path, ...] = ()

@@ -141,13 +141,14 @@ def _model(settings: RlSettings) -> list[ConfigLine]:
     model, actor = settings.model, "actor_rollout_ref.actor"
     exact = exact_floats(settings)
     dtype = "float32" if exact else "bfloat16"
+    attention = "sdpa" if model.attention == "auto" else model.attention
     precision = {"param_dtype": "fp32" if exact else "bf16", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
     return [
         ConfigLine("actor_rollout_ref.model.path", located(model.source), "model.source"),
-        ConfigLine("actor_rollout_ref.model.override_config.attn_implementation", model.attention, "model.attention"),
+        ConfigLine("actor_rollout_ref.model.override_config.attn_implementation", attention, "model.attention"),
         ConfigLine(
             "actor_rollout_ref.model.enable_gradient_checkpointing",
-            model.gradient_checkpointing,
+            bool(model.gradient_checkpointing),
             "model.gradient_checkpointing",
         ),
         ConfigLine(
@@ -218,7 +219,7 @@ def _rollout(settings: RlSettings, out: Path) -> list[ConfigLine]:
         ConfigLine(f"{samplers}.sampler_kwargs", {"out": str(out)}, "recipe.selection"),
         ConfigLine("algorithm.adv_estimator", PART, "recipe.advantage"),
         ConfigLine("algorithm.use_kl_in_reward", False, "recipe.loss.kl_weight"),
-        ConfigLine("algorithm.rollout_correction.bypass_mode", True, "(ratios are against what sampled, as ours)"),
+        ConfigLine("algorithm.rollout_correction.bypass_mode", True, "recipe.loss.old_logprobs"),
     ]
 
 
@@ -410,6 +411,10 @@ def check_on_verl(settings: RlSettings) -> None:
     loss = settings.recipe.loss
     if loss.kl_weight and not KL_ESTIMATORS.load(loss.kl).verl:
         wrong.append(f"recipe.loss.kl: verl has no estimator {loss.kl}; take {', '.join(KL_ESTIMATORS.names())}")
+    if loss.old_logprobs == "recompute":
+        wrong.append(
+            "recipe.loss.old_logprobs: with others than the sampler's, theirs would not be checked; leave it out"
+        )
     if settings.recipe.curriculum is not None and not verl_of(settings).pass_rates:
         wrong.append(
             "recipe.curriculum: verl measures no pass rates; name those of a run without --on verl (of its first step: "

@@ -56,14 +56,6 @@ class _Detector:
     model: Any
 
 
-def _load(placed: Placed) -> _Detector:
-    from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
-
-    processor = AutoProcessor.from_pretrained(placed.setup.weights, **placed.hub)
-    model = AutoModelForZeroShotObjectDetection.from_pretrained(placed.setup.weights, dtype=placed.dtype, **placed.hub)
-    return _Detector(processor, model.to(placed.device).eval())
-
-
 class GroundingDino(CheckpointTool[GroundingArguments, GroundingResult, tuple[Look, GroundingArguments]]):
     """Boxes of things named in words."""
 
@@ -86,7 +78,12 @@ class GroundingDino(CheckpointTool[GroundingArguments, GroundingResult, tuple[Lo
     """Most calls that one pass of the model takes."""
 
     def _loaded(self, placed: Placed) -> _Detector:
-        return _load(placed)
+        from transformers import AutoModelForZeroShotObjectDetection as Model
+        from transformers import AutoProcessor
+
+        processor = AutoProcessor.from_pretrained(placed.setup.weights, **placed.hub)
+        model = Model.from_pretrained(placed.setup.weights, dtype=placed.dtype, **placed.hub)
+        return _Detector(processor, model.to(placed.device).eval())
 
     def _seen(self, arguments: GroundingArguments, context: ToolContext) -> tuple[Look, GroundingArguments]:
         return look(arguments, context), arguments

@@ -116,9 +116,7 @@ class Sam(CheckpointTool[SamArguments, SamResult, _Prompt]):
         Alias("segment_anything"),
     )
     needs = checkpoint_needs(
-        "sam",
-        "SAM or SAM 2; facebook/sam2.1-hiera-tiny has 0.2 GB, Apache 2.0",
-        "facebook/sam2.1-hiera-tiny",
+        "sam", "SAM or SAM 2; facebook/sam2.1-hiera-tiny has 0.2 GB, Apache 2.0", "facebook/sam2.1-hiera-tiny"
     )
     batch = 8
 

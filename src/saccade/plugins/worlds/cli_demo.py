@@ -29,9 +29,13 @@ from saccade.core.settings import Settings
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.run_folder import RunFolder
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES, RunFolder
 from saccade.errors import DecodeError, UnavailableError
+from saccade.media.store import MediaStore
 from saccade.models.base import Model
+from saccade.record.codec import read_lines
+from saccade.record.content import Answer, Code
+from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import CORRECT, Sampling, Score, Trajectory
 from saccade.rewards.rubric import ExactMatch
 from saccade.sandbox.local import LocalSandbox
@@ -40,7 +44,6 @@ from saccade.training.sft.synth.settings import SynthSettings
 
 if TYPE_CHECKING:
     from saccade.cli.ask_screen import AskScreen
-    from saccade.media.store import MediaStore
     from saccade.report.episodes import Site
 
 
@@ -116,12 +119,10 @@ def _sign(draw: ImageDraw.ImageDraw, x: int, y: int) -> Box:
     box = (x + 8, y + 120, x + 128, y + 168)
     draw.rectangle(box, fill=(24, 74, 140), outline=(240, 240, 240), width=2)
     for line, text in enumerate(SIGN_TEXT):
-        draw.text((x + 68, y + 134 + 20 * line), text, fill=(250, 250, 250), font=_font(14), anchor="mm")
+        draw.text(
+            (x + 68, y + 134 + 20 * line), text, fill=(250, 250, 250), font=ImageFont.load_default(14), anchor="mm"
+        )
     return x - 60, y + 80, x + 200, y + 208
-
-
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
 
 
 DIALECT = "codedance"
@@ -151,7 +152,6 @@ def demo(
 ) -> None:
     """Play an episode on a picture and make a page of it."""
     from saccade.cli.ask_screen import AskScreen
-    from saccade.episode.run_folder import RunFolder
     from saccade.report.episodes import Site
 
     scene = draw_street() if image is None else _photo(image)
@@ -178,10 +178,6 @@ def demo(
 
 def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
     """Run the model that comes with Saccade, where it can be had; its episodes go onto the page."""
-    from saccade.episode.run_folder import MEDIA, TRAJECTORIES
-    from saccade.media.store import MediaStore
-    from saccade.record.codec import read_lines
-
     # A place of its own for each time, so that nothing of an earlier demo is lost.
     number = next(number for number in count() if not (out / f"tiny-{number}").exists())
     folder = out / f"tiny-{number}"
@@ -236,13 +232,7 @@ async def play(
     scene: DemoScene, question: str, steps: tuple[DemoStep, ...], answer: str, folder: RunFolder, screen: AskScreen
 ) -> Trajectory:
     """Return the episode, played through the loop in a local sandbox."""
-    from saccade.dialects.registry import load_dialect
-    from saccade.episode.drive import run_episode
-    from saccade.episode.flow import Plan
     from saccade.models.scripted import ScriptedModel
-    from saccade.record.content import Answer, Code
-    from saccade.record.task import EvidenceBox, NamedMedia, Task
-    from saccade.sandbox.local import LocalSandbox
 
     dialect = load_dialect(DIALECT)
     task = Task(
@@ -308,28 +298,23 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """World and knobs by name."""
 
-NEEDED = ("torch", "transformers")
-"""Packages of the extra `local` that are imported here."""
-
 Tell = Callable[[str, int, int], None]
 """Hears the family, how many of its tasks were played, and how many of those were right."""
 
 
-def need_packages() -> None:
-    """Check everything at once. Raises `UnavailableError` with all packages that are not installed."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        packages = ", ".join(f"`{name}`" for name in missing)
-        raise UnavailableError(f"not installed: {packages}. Run: {install('local')}")
+def _quiet(name: str, done: int, right: int) -> None:
+    pass
 
 
-async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> list[ExamRow]:
+async def play_tiny(out: Path, tell: Tell = _quiet) -> list[ExamRow]:
     """Return some tasks of the test split of each family; their episodes are kept in folders below `out`.
 
     Raises:
         UnavailableError: a package or the weights are not there.
     """
-    need_packages()
+    missing = [f"`{name}`" for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UnavailableError(f"not installed: {', '.join(missing)}. Run: {install('local')}")
     from saccade.models.registry import load_model
 
     model = load_model("tiny")
@@ -389,17 +374,8 @@ class ExamRow:
         return asdict(self)
 
 
-async def hold_exam(
-    exam: Exam,
-    n: int,
-    model: Model,
-    out: Path,
-    tell: Callable[[str, int, int], None] = lambda name, done, right: None,
-    *,
-    start: int = 0,
-) -> ExamRow:
-    """Ask `n` tasks of the test split of each world of `exam`, from number `start` on; episodes go to run folders under
-    `out`.
+async def hold_exam(exam: Exam, n: int, model: Model, out: Path, tell: Tell = _quiet, *, start: int = 0) -> ExamRow:
+    """Ask `n` tasks of the test split of each world of `exam`, from number `start` on, into run folders under `out`.
 
     Raises:
         SettingsError: a knob is wrong, or `out` holds other episodes already.
@@ -416,9 +392,7 @@ async def hold_exam(
     return ExamRow(exam.name, total, right, guessed, exam.target)
 
 
-async def _sat(
-    name: str, settings: SynthSettings, model: Model, out: Path, tell: Callable[[str, int, int], None]
-) -> int:
+async def _sat(name: str, settings: SynthSettings, model: Model, out: Path, tell: Tell) -> int:
     """Return right answers to the tasks of `settings`."""
     dialect = load_dialect(settings.dialect)
     folder = RunFolder(out)

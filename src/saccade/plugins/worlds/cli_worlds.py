@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -73,12 +72,14 @@ def sample(
     """Draw samples into a folder: records, media, and files to look at."""
     from saccade.media.store import MediaStore
     from saccade.record.codec import write_lines
+    from saccade.tasks.worlds.base import make_task
 
     world, knobs, part = _chosen(name, split, turn)
     pictures = out / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     store = MediaStore(out / "media")
-    tasks = counted(_tasks(world, part, range(start, start + n), store, knobs), f"Drawing {world.id}", n)
+    drawn = (make_task(world, part, index, store, knobs) for index in range(start, start + n))
+    tasks = counted(drawn, f"Drawing {world.id}", n)
     write_lines(out / "tasks.jsonl", (_named(task, store, pictures) for task in tasks))
     if as_json:
         print_json({"world": world.id, "split": part, "tasks": n, "file": out / "tasks.jsonl", "pictures": pictures})
@@ -115,13 +116,6 @@ def _chosen(name: str, split: str, turn: list[str] | None) -> tuple[World[Any], 
         raise SettingsError(f"there is no split {split!r}; name one of {', '.join(SPLITS)}")
     world = load_world(name)
     return world, load_settings(world.knobs, overrides=turn or ()), SPLITS[SPLITS.index(split)]
-
-
-def _tasks(world: World[Any], split: Split, indices: range, store: MediaStore, knobs: Knobs) -> Iterator[Task]:
-    from saccade.tasks.worlds.base import make_task
-
-    for index in indices:
-        yield make_task(world, split, index, store, knobs)
 
 
 def _named(task: Task, store: MediaStore, pictures: Path) -> Task:

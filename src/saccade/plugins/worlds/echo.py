@@ -6,6 +6,7 @@ what was printed into the answer. The picture has nothing on it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from PIL import Image
@@ -43,9 +44,7 @@ def _sample(question: str, answer: str, program: str) -> WorldSample:
 
 def _quoted(rng: Rng) -> WorldSample:
     """Return numbers, words, names of charts and tables, or several of them, with and without signs between them."""
-    few = (_integer, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _braces)
-    kinds = (*few, _names, _names, _names, _names, _seen, _seen, _seen, _seen)
-    text = rng.choice(kinds)(rng)
+    text = rng.choice(_TEXTS)(rng)
     return _sample(rng.choice(_QUOTED).format(text=f'"{text}"'), text, f'print("{text}")')
 
 
@@ -69,34 +68,6 @@ def _integer(rng: Rng) -> str:
     return str(rng.integer(0, 10 ** rng.integer(1, 5) - 1))
 
 
-def _numbers(rng: Rng) -> str:
-    return ", ".join(str(rng.integer(-99, 255)) for _ in range(rng.integer(2, 3)))
-
-
-def _decimal(rng: Rng) -> str:
-    return f"{rng.integer(0, 10 ** rng.integer(1, 3) - 1)}.{rng.integer(0, 99):0{rng.integer(1, 2)}d}"
-
-
-def _fraction(rng: Rng) -> str:
-    return f"{rng.integer(1, 30)}/{rng.integer(2, 99)}"
-
-
-def _words(rng: Rng) -> str:
-    return " ".join(_word(rng) for _ in range(rng.integer(1, 3)))
-
-
-def _list(rng: Rng) -> str:
-    return ", ".join(_word(rng) for _ in range(rng.integer(2, 4)))
-
-
-def _mixed(rng: Rng) -> str:
-    return f"{_word(rng)} {_integer(rng)} {_word(rng).capitalize()}"
-
-
-def _braces(rng: Rng) -> str:
-    return " ".join(f"{_word(rng)}={{{rng.integer(1, 30)}}}" for _ in range(2))
-
-
 def _names(rng: Rng) -> str:
     """Draw names as charts and tables have them."""
     return ", ".join(rng.sample(_ALL_NAMES, rng.integer(1, 4)))
@@ -115,5 +86,17 @@ def _word(rng: Rng) -> str:
     word = "".join(rng.choice(_OTHERS) + rng.choice(_VOWELS) for _ in range(rng.integer(1, 4)))
     return word.capitalize() if rng.chance(50) else word
 
+
+_FEW: tuple[Callable[[Rng], str], ...] = (
+    _integer,
+    lambda rng: ", ".join(str(rng.integer(-99, 255)) for _ in range(rng.integer(2, 3))),
+    lambda rng: f"{rng.integer(0, 10 ** rng.integer(1, 3) - 1)}.{rng.integer(0, 99):0{rng.integer(1, 2)}d}",
+    lambda rng: f"{rng.integer(1, 30)}/{rng.integer(2, 99)}",
+    lambda rng: " ".join(_word(rng) for _ in range(rng.integer(1, 3))),
+    lambda rng: ", ".join(_word(rng) for _ in range(rng.integer(2, 4))),
+    lambda rng: f"{_word(rng)} {_integer(rng)} {_word(rng).capitalize()}",
+    *[lambda rng: " ".join(f"{_word(rng)}={{{rng.integer(1, 30)}}}" for _ in range(2))] * 2,
+)
+_TEXTS = (*_FEW, *[_names] * 4, *[_seen] * 4)
 
 WORLD = World("echo@5", "Print a text that the question gives: copying alone.", EchoKnobs, draw)

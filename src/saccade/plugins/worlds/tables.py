@@ -201,10 +201,6 @@ def table_question(rng: Rng, kind: TableKind, most_rows: int) -> TableQuestion:
     return _MAKERS[kind](rng, most_rows)
 
 
-def _number_text(commas: bool, value: int) -> str:
-    return f"{value:,}" if commas else str(value)
-
-
 def _fill(rng: Rng, log: _Log, most_rows: int) -> tuple[tuple[str, ...], list[int]]:
     count = rng.integer(4, min(most_rows, len(log.labels)))
     if log.labels in (DAYS, MONTHS, _YEARS):
@@ -216,8 +212,8 @@ def _fill(rng: Rng, log: _Log, most_rows: int) -> tuple[tuple[str, ...], list[in
 
 
 def _grid(rng: Rng, log: _Log, labels: tuple[str, ...], values: list[int]) -> TableTexts:
-    commas = rng.chance(60)
-    rows = zip(labels, (_number_text(commas, value) for value in values), strict=True)
+    form = "{:,}" if rng.chance(60) else "{}"
+    rows = zip(labels, map(form.format, values), strict=True)
     return TableTexts(log.title, (log.head, log.value), tuple(rows))
 
 

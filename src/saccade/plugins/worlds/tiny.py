@@ -16,7 +16,6 @@ from saccade.dialects.pyvision_rl import PyVisionRLVideoDialect
 from saccade.dialects.vista import VistaDialect
 from saccade.errors import RegistryError, UnavailableError
 from saccade.models.local_text import learned_dialect
-from saccade.models.registry import Provider
 from saccade.plugins.worlds.solvers.questions import solver_for
 from saccade.record.trajectory import EpisodeLimits
 from saccade.tokens.local_model import LOCAL, LocalModel
@@ -110,18 +109,10 @@ def refusal(question: str, choices: Sequence[str]) -> str:
     return ""
 
 
-def _tiny(provider: Provider, name: str) -> LocalModel:
-    return LocalModel(_checkpoint(name))
-
-
 def _checkpoint(name: str) -> str:
     if name:
         raise RegistryError(f"tiny is one model and takes no name, so not {name!r}; your own weights are local:FOLDER")
     return str(tiny_weights())
-
-
-def _learned_by_tiny(name: str) -> str:
-    return learned_dialect(FOLDER)
 
 
 TINY: Final = replace(
@@ -129,11 +120,11 @@ TINY: Final = replace(
     name="tiny",
     description="The small model that is bundled with Saccade; it takes no name.",
     example="tiny",
-    make=_tiny,
+    make=lambda provider, name: LocalModel(_checkpoint(name)),
     takes_name=False,
     checkpoint=_checkpoint,
     refusal=refusal,
-    learned_dialect=_learned_by_tiny,
+    learned_dialect=lambda name: learned_dialect(FOLDER),
 )
 
 

@@ -224,6 +224,8 @@ def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> WorldSampl
         signs.append(Sign(target.colour, shape, detail, content, knobs.dot_percent))
     signs += [_random_sign(rng, knobs, detail, tuple(others), letters) for _ in range(knobs.signs - len(signs))]
     scene = _scene(rng, knobs, signs)
+    # A line for each sign: its colour and its plate as `xyxy`.
+    places = "\n".join(" ".join((sign.colour, *map(str, box))) for sign, box in scene.placed)
     choices = _choices(rng, signs, letters)
     name = target.name if by_shape else f"{target.colour} sign"
     return WorldSample(
@@ -236,7 +238,7 @@ def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> WorldSampl
         evidence=(_evidence(scene.placed[0][1], name),),
         difficulty=_difficulty(knobs),
         tags=(detail, "attribute"),
-        notes={"target": name, "plate": target.colour, "shape": target.shape, "signs": _places(scene)},
+        notes={"target": name, "plate": target.colour, "shape": target.shape, "signs": places},
     )
 
 
@@ -322,11 +324,6 @@ def _choices(rng: Rng, signs: list[Sign], letters: str) -> tuple[str, ...]:
         if allowed and content not in found and len(found) < 4:
             found.append(content)
     return tuple(rng.shuffled(found))
-
-
-def _places(scene: _Scene) -> str:
-    """Return a line for each sign: its colour and its plate as `xyxy`."""
-    return "\n".join(" ".join((sign.colour, *map(str, box))) for sign, box in scene.placed)
 
 
 def _evidence(box: Box, label: str) -> EvidenceBox:

@@ -10,6 +10,13 @@ const saccade = (() => {
   };
   fill(document);
 
+  // Tables that are wider than their room say so.
+  const sized = new ResizeObserver((changed) => {
+    for (const { target } of changed) target.classList.toggle("wider", target.scrollWidth > target.clientWidth + 1);
+  });
+  const measured = (root) => { for (const room of root.querySelectorAll(".scroll")) sized.observe(room); };
+  measured(document);
+
   // A box and its turn light up together.
   const linked = (episode) => {
     const light = (turn) => {
@@ -37,6 +44,7 @@ const saccade = (() => {
     const episode = folded.content.firstElementChild;
     folded.replaceWith(episode);
     fill(episode);
+    measured(episode);
     linked(episode);
   };
   const address = () => {
@@ -169,7 +177,8 @@ const saccade = (() => {
     for (const episode of document.querySelectorAll("section.episode")) steps(episode);
   }
   return {
-    fill, linked, address,
+    fill: (root) => { fill(root); measured(root); },
+    linked, address,
     add: (more) => Object.assign(sources, more),
     remember: (order, home) => {
       remember(order, home);

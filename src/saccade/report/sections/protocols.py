@@ -9,14 +9,13 @@ from statistics import fmean
 from typing import Any
 
 from saccade.evals.compare import paired_test
-from saccade.evals.protocols.confidence import Confidence, Curve
+from saccade.evals.protocols.confidence import Confidence, Curve, TokenEconomy, TokenPoint
 from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors
 from saccade.evals.protocols.faithfulness import Faithfulness, JudgeAgreement, JudgeFindings, ToolUseOutcome
 from saccade.evals.protocols.faithfulness import OutcomeShares as Rates
 from saccade.evals.protocols.findings import Findings, Rate
 from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
-from saccade.evals.protocols.tokens import TokenEconomy, TokenPoint
-from saccade.evals.protocols.tool_use_records import ToolUse, Use
+from saccade.evals.protocols.tool_use import ToolUse, Use
 from saccade.report.plots import Axes, Figure, Series, StackedBar, bars, clean, curves, hue, shares
 from saccade.report.runs import Own
 from saccade.report.sections.view import (
@@ -644,7 +643,7 @@ def protocols(by_run: Mapping[str, Mapping[str, Findings]], own: Mapping[str, Ma
     if panels:
         panels[0] = replace(panels[0], notes=(*panels[0].notes, INTERVALS))
     panels += own_panels(own)
-    return Section("protocols", "Looking and reasoning", tuple(panels)) if panels else None
+    return Section("protocols", "Looking and reasoning", tuple(panels), folded=True) if panels else None
 
 
 def findings_text(findings: Findings) -> str:

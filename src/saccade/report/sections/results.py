@@ -8,7 +8,7 @@ from saccade.errors import SettingsError
 from saccade.evals.compare import Comparison, compare
 from saccade.evals.summary import Figures, JudgeSummary, Summary, judged, summarise
 from saccade.evals.tables import headline_text
-from saccade.report.plots import Dot, StackedBar, dots, hue, shares
+from saccade.report.plots import Dot, StackedBar, dots, hue, shares, short_percent
 from saccade.report.runs import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
 from saccade.report.sections.means import Column, columns, means
 from saccade.report.sections.view import (
@@ -89,8 +89,8 @@ _MOST_LINES = 40
 
 
 def results(runs: Sequence[EvalRun]) -> Section | None:
-    """Return the section of the headline numbers; None without runs."""
-    if not runs:
+    """Return the section of the headline numbers; None where nothing was played."""
+    if not any(run.rows or run.failures for run in runs):
         return None
     summaries = {run.name: summarise(run.rows, k=run.k) for run in runs}
     sources = list(dict.fromkeys(source for summary in summaries.values() for source in summary.sources))
@@ -278,14 +278,74 @@ def _cell(numbers: Figures | None) -> str:
 # Runs against each other, task by task: the first one against each of the others.
 
 _HEADS = ("", "tasks", "difference", "95% interval", "p", "first better", "second better", "the same")
+_LEVEL = 0.05
+"""p below which a difference is taken for more than chance; shared among as many comparisons as there are."""
+
+
+def verdict(runs: Sequence[EvalRun]) -> str:
+    """Say in one sentence how often a run is right, or which of several is right most often, and how sure that is."""
+    totals = [(run, summarise(run.rows, k=run.k).total) for run in runs]
+    graded = [(run, total) for run, total in totals if total.avg is not None]
+    graded.sort(key=lambda one: -(one[1].avg or 0.0))
+    if not graded:
+        held = [
+            (run.name, f"{some(len(run.rows), 'sample')}, none graded" if run.rows else "no samples") for run in runs
+        ]
+        return " ".join(f"{name} holds {what}." for name, what in held)
+    (best, top), *others = graded
+    right = f"{percent(top.avg)} % right"
+    if not others:
+        ends = " to ".join(map(short_percent, top.interval or ()))
+        return f"{best.name} is {right}, {ends}, of {some(top.tasks, 'task')}."
+    other = runs[0] if best is not runs[0] else others[0][0]
+    try:
+        found = compare(best.rows, other.rows, seed=best.seed)
+    except SettingsError:
+        return f"{best.name}: {right}. It shares no graded task with {other.name}, so they are not compared."
+    ends = f"{100 * found.interval.low:.1f} to {100 * found.interval.high:.1f}".replace("-", "−")
+    p = f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001"
+    if not found.difference:
+        return f"{best.name} and {other.name} are equally often right, {ends} points apart, {p}."
+    sure = found.p * len(others) < _LEVEL
+    word = "more than chance" if sure else "not certain"
+    word += f", as one of {len(others)} comparisons" if len(others) > 1 else ""
+    first = f"{best.name} is right most often ({percent(top.avg)} %)," if len(others) > 1 else f"{best.name} is"
+    gap = f"{short_percent(abs(found.difference))} points {'better' if found.difference > 0 else 'worse'}"
+    return f"{first} {gap} than {other.name}, {ends}, {p}: {word}."
 
 
 def comparison(runs: Sequence[EvalRun]) -> Section | None:
-    """Return the section that compares runs; None for fewer than two."""
+    """Return the section that compares the first run with each other one; None for fewer than two."""
     if len(runs) < 2:
         return None
-    panels = [_pair(runs[0], other) for other in runs[1:]]
-    return Section("comparison", "Comparison", tuple(panels))
+    lines: list[SectionRow] = []
+    notes = dict.fromkeys(
+        (
+            "Percent right of the first run less that of the second, over the tasks that both graded; positive: the "
+            "first is better. A task is better in the run with the larger mean over its samples.",
+        )
+    )
+    tests: dict[str, None] = {}
+    for right in runs[1:]:
+        title = f"{runs[0].name} against {right.name}"
+        try:
+            overall = compare(runs[0].rows, right.rows, seed=runs[0].seed)
+        except SettingsError as error:
+            notes[f"{title}: {error}"] = None
+            continue
+        for name, found in ((title, overall), *_by_source(title, runs[0], right)):
+            lines.append(_line(name, found))
+            tests[f"{found.test}, intervals by {found.interval_by}"] = None
+        alone = [
+            f"{some(count, 'task')} only in {run.name}"
+            for count, run in ((overall.only_left, runs[0]), (overall.only_right, right))
+            if count
+        ]
+        notes |= {f"Not compared: {' and '.join(alone)}.": None} if alone else {}
+    if tests:
+        notes[f"p by {' or '.join(tests)}; two-sided."] = None
+    sheets = (SectionTable("Comparison", _HEADS, tuple(lines)),) if lines else ()
+    return Section("comparison", "Comparison", (Panel("Comparison", tuple(notes), sheets),))
 
 
 def differing(runs: Sequence[EvalRun]) -> frozenset[str]:
@@ -301,38 +361,7 @@ def differing(runs: Sequence[EvalRun]) -> frozenset[str]:
     return frozenset(task for task, values in by_task.items() if len(values) > 1)
 
 
-def _pair(left: EvalRun, right: EvalRun) -> Panel:
-    title = f"{left.name} against {right.name}"
-    try:
-        overall = compare(left.rows, right.rows, seed=left.seed)
-    except SettingsError as error:
-        return Panel(title, (str(error),))
-    parts = {"all": overall, **dict(_by_source(left, right))}
-    compared = parts.values()
-    lines = [_line(name, found) for name, found in parts.items()]
-    alone = [
-        f"{some(count, 'task')} only in {run.name}"
-        for count, run in ((overall.only_left, left), (overall.only_right, right))
-        if count
-    ]
-    notes = [
-        f"Percent right of {left.name} less that of {right.name}, over the tasks that both runs graded; positive: "
-        f"{left.name} is better. A task is better in the run with the larger mean over its samples."
-    ]
-    tests, intervals = (
-        _kinds_comparison(found.test for found in compared),
-        _kinds_comparison(found.interval_by for found in compared),
-    )
-    notes.append(f"p by {tests}, two-sided; intervals by {intervals}.")
-    notes += [f"Not compared: {' and '.join(alone)}."] if alone else []
-    return Panel(title, tuple(notes), (SectionTable(title, _HEADS, tuple(lines)),))
-
-
-def _kinds_comparison(names: Iterable[str]) -> str:
-    return " or ".join(dict.fromkeys(names))
-
-
-def _by_source(left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]]:
+def _by_source(title: str, left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]]:
     sources = dict.fromkeys(row.source for row in left.rows)
     for source in sources if len(sources) > 1 else ():
         ours = [row for row in left.rows if row.source == source]
@@ -341,7 +370,7 @@ def _by_source(left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]
             difference = compare(ours, theirs, seed=left.seed)
         except SettingsError:
             continue  # this benchmark is in one of them only
-        yield title_of(source), difference
+        yield f"{title}: {title_of(source)}", difference
 
 
 def _line(name: str, comparison: Comparison) -> SectionRow:

@@ -65,7 +65,11 @@ class Panel:
     def beside(self) -> bool:
         """Whether its one figure stands next to its tables, where the page is wide enough: they are narrow."""
         shown = [sheet for sheet in self.sheets if not sheet.folded]
-        return len(self.figures) == 1 and bool(shown) and all(sheet.width <= _NARROW for sheet in shown)
+        return (
+            sum(not figure.flat for figure in self.figures) == 1
+            and bool(shown)
+            and all(sheet.width <= _NARROW for sheet in shown)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class Section:
     anchor: str
     title: str
     panels: tuple[Panel, ...]
+    folded: bool = False
+    """Whether each panel is opened only when it is wanted."""
 
 
 def panel_text(panel: Panel) -> str:

@@ -160,10 +160,8 @@ class JudgeClient:
         rules: AskRules | None = None,
         kept: Path | None = None,
     ) -> None:
-        """Keep replies in the folder `kept`.
-
-        Raises:
-            SettingsError: there is a budget, and the model's price is unknown.
+        """Keep replies in the folder `kept`. Raises `SettingsError` if there is a budget, and the model's price is
+        unknown.
         """
         self.name = model.name
         self.rules = rules or AskRules()

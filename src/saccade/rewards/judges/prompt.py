@@ -75,10 +75,8 @@ class JudgePrompt:
 
 
 def judge_prompt(file: str, text: str, needed: Collection[str], optional: Collection[str] = ()) -> JudgePrompt:
-    """Return the prompt in `file`, or Saccade's own `text` where none is named.
-
-    Raises:
-        PromptFileError: the file cannot be read, has a field that this judge has not, or lacks one that is `needed`.
+    """Return the prompt in `file`, or Saccade's own `text` where none is named. Raises `PromptFileError` if the file
+    cannot be read, has a field that this judge has not, or lacks one that is `needed`.
     """
     if not file:
         return JudgePrompt(_cut(text, _FIELD))
@@ -103,9 +101,7 @@ def judge_prompt(file: str, text: str, needed: Collection[str], optional: Collec
 
 def prompt_mark(rules: ScoreRules) -> str:
     """Return the prompt file's name and the beginning of a sha256: another text, or other replies, are another judge.
-
-    Raises:
-        PromptFileError: it cannot be read.
+    Raises `PromptFileError` if it cannot be read.
     """
     if not rules.prompt_file:
         return ""
@@ -172,11 +168,8 @@ class ScoreQuestion:
     _words: Mapping[str, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Read the prompt file of the rules.
-
-        Raises:
-            PromptFileError: it cannot be used, or `replies` is for a prompt file and there is none, or gives a word
-                a score that this judge has not.
+        """Read the prompt file of the rules. Raises `PromptFileError` if it cannot be used, or `replies` is for a
+        prompt file and there is none, or gives a word a score that this judge has not.
         """
         replies, prompt = self.rules.replies, judge_prompt(self.rules.prompt_file, self.own, self.needed, self.optional)
         if replies != "json" and not prompt.own:

@@ -120,11 +120,8 @@ class Benchmark:
     files: tuple[Path, ...]
 
     def count(self) -> int:
-        """Count the rows of the files, for a progress bar: at least as many as tasks, unless choices are cycled.
-
-        Raises:
-            DataError: a file cannot be read.
-            UnavailableError: what reads it is not installed.
+        """Count the rows of the files, for a progress bar: at least as many as tasks, unless choices are cycled. Raises
+        `DataError` if a file cannot be read, `UnavailableError` if what reads it is not installed.
         """
         return load_loader(self.card.loader.id).count(self.files)
 

@@ -36,10 +36,8 @@ _OVER = 1.05
 
 
 def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]) -> tuple[EvidenceBox, ...]:
-    """Read a row's boxes in its first picture, clipped to it, since annotators draw over its edges.
-
-    Raises:
-        FieldError: a box is no box, or is outside the picture.
+    """Read a row's boxes in its first picture, clipped to it, since annotators draw over its edges. Raises `FieldError`
+    if a box is no box, or is outside the picture.
     """
     value = first_value(row, fields.boxes)
     if value is None:
@@ -60,9 +58,7 @@ def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]
 
 def gold_in_pixels(answer: str | None, fields: Fields, media: Sequence[NamedMedia]) -> str | None:
     """Return a gold answer that is a box, or several, in pixels and x first; as it is where it counts so already.
-
-    Raises:
-        FieldError: it is no box, or there is no picture to whose size it is relative.
+    Raises `FieldError` if it is no box, or there is no picture to whose size it is relative.
     """
     if answer is None or (fields.boxes_are == "xyxy" and not fields.boxes_scale):
         return answer
@@ -135,10 +131,8 @@ _MARK = r"(?:^|(?<=[\n;,])|(?<=\s))\s*\(?{letter}\s*[.:)]\s*"
 
 
 def choices_of(row: Mapping[str, Any], fields: Fields) -> tuple[str, ...]:
-    """Read the choices outside the question: a list, columns or a text with letters; by default the card's.
-
-    Raises:
-        FieldError: they are there and cannot be read.
+    """Read the choices outside the question: a list, columns or a text with letters; by default the card's. Raises
+    `FieldError` if they are there and cannot be read.
     """
     columns = _from_columns(row) if fields.choices_from == "columns" else ()
     if columns:
@@ -274,11 +268,8 @@ def draft(row: Mapping[str, Any], card: Card) -> Draft:
 
 
 def make_task(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> Task:
-    """Make the task of a row, deterministically.
-
-    Raises:
-        FieldError: a field of the task cannot be had.
-        UnavailableError: the row has a video, and what reads videos is not installed.
+    """Make the task of a row, deterministically. Raises `FieldError` if a field of the task cannot be had,
+    `UnavailableError` if the row has a video, and what reads videos is not installed.
     """
     said = draft(row, card)
     parts = _media(row, card, media)

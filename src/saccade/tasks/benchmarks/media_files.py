@@ -52,9 +52,7 @@ class MediaFiles:
 
     def named(self, value: object) -> None:
         """Look whether there is a file of a picture that is named by its path; what holds its bytes is not decoded.
-
-        Raises:
-            FieldError: there is none.
+        Raises `FieldError` if there is none.
         """
         if isinstance(value, Mapping):
             value = next((value[key] for key in ("bytes", "path", "image") if not missing(value.get(key))), value)
@@ -150,19 +148,14 @@ class RowMediaReader:
     """Videos by path, size and time of change, since they are too large to read twice."""
 
     def images(self, value: object) -> tuple[ImagePart, ...]:
-        """Return all pictures that a value names: one, or a list, which may be written as a JSON array.
-
-        Raises:
-            FieldError: one of them is not there, or is no picture that can be used.
+        """Return all pictures that a value names: one, or a list, which may be written as a JSON array. Raises
+        `FieldError` if one of them is not there, or is no picture that can be used.
         """
         return tuple(part for item in items(value) for part in self._pictures(item))
 
     def video(self, value: object) -> VideoPart:
-        """Return the video at a path.
-
-        Raises:
-            FieldError: there is none, or it cannot be used.
-            UnavailableError: what reads videos is not installed.
+        """Return the video at a path. Raises `FieldError` if there is none, or it cannot be used, `UnavailableError` if
+        what reads videos is not installed.
         """
         if isinstance(value, Mapping):
             value = next((value[key] for key in ("path", "video") if not missing(value.get(key))), value)

@@ -89,10 +89,8 @@ def missing(value: object) -> bool:
 
 
 def as_text(value: object, field: str) -> str:
-    """Return a value as text: whole numbers without a point, truth as yes or no, lists as a JSON array of texts.
-
-    Raises:
-        FieldError: it is neither text, number nor a list of these.
+    """Return a value as text: whole numbers without a point, truth as yes or no, lists as a JSON array of texts. Raises
+    `FieldError` if it is neither text, number nor a list of these.
     """
     if isinstance(value, str):
         return clean_text(value)

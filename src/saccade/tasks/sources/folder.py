@@ -19,8 +19,7 @@ from typing import Final
 from saccade.core.registry import did_you_mean
 from saccade.errors import DataError, SettingsError
 from saccade.media.decode import suffixes_of
-from saccade.tasks.sources.delimited import DelimitedTable
-from saccade.tasks.sources.tables import ArrowTable, HeldTable, LineTable, ParquetTable, RowTable
+from saccade.tasks.sources.tables import ArrowTable, DelimitedTable, HeldTable, LineTable, ParquetTable, RowTable
 
 TASKS: Final = "tasks.jsonl"
 TRAJECTORIES: Final = "trajectories.jsonl"
@@ -44,10 +43,8 @@ class FolderContent:
 
 
 def files_in(folder: Path, split: str = "") -> FolderContent:
-    """List the files of the folder, or of one of its splits.
-
-    Raises:
-        SettingsError: there is nothing that could be read, no such split, or several of which none is named.
+    """List the files of the folder, or of one of its splits. Raises `SettingsError` if there is nothing that could be
+    read, no such split, or several of which none is named.
     """
     own = next((folder / name for name in (TASKS, TRAJECTORIES) if (folder / name).is_file()), None)
     if own is not None and not split:
@@ -136,10 +133,8 @@ def _walked(folder: Path) -> Iterator[Path]:
 
 
 def open_table(file: Path, encoding: str = "") -> RowTable:
-    """Open a file as a table, by its suffix; `encoding` is that of a TSV or CSV which does not tell.
-
-    Raises:
-        DataError: its suffix is unknown.
+    """Open a file as a table, by its suffix; `encoding` is that of a TSV or CSV which does not tell. Raises `DataError`
+    if its suffix is unknown.
     """
     suffix = file.suffix.lower()
     if suffix in (".tsv", ".csv"):

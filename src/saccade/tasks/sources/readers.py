@@ -156,10 +156,7 @@ def recorded_task(row: Mapping[str, Any]) -> Task | None:
         extra_info {id, question, answer, record}, reward_model {ground_truth}
 
     `record` is the task as JSON, with choices, boxes, grader and tags. Question and gold answer come from the row, so
-    that they can be edited there.
-
-    Raises:
-        FieldError: its record is no task, or none with that question and answer.
+    that they can be edited there. Raises `FieldError` if its record is no task, or none with that question and answer.
     """
     extra = row.get("extra_info")
     record = extra.get("record") if isinstance(extra, Mapping) else None

@@ -87,10 +87,8 @@ def open_reader(source: SourceSettings, defaults: SourceDefaults) -> SourceReade
 
 
 def with_knobs(sources: Sequence[SourceSettings], knobs: Mapping[str, Mapping[str, Any]]) -> tuple[SourceSettings, ...]:
-    """Put knobs (world without its version -> knob -> value) into the sources that are worlds.
-
-    Raises:
-        SettingsError: a knob is unknown or wrong, or belongs to a world that is no source.
+    """Put knobs (world without its version -> knob -> value) into the sources that are worlds. Raises `SettingsError`
+    if a knob is unknown or wrong, or belongs to a world that is no source.
     """
     names = [bare_name(source.name) if kind_of(source.name) == "world" else "" for source in sources]
     chosen_knobs([load_world(name) for name in names if name], knobs)

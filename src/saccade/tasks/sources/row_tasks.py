@@ -59,10 +59,8 @@ _VIDEO: Final = suffixes_of("video")
 
 
 def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
-    """Rename the fields of a row to the keys of `USUAL`.
-
-    Raises:
-        FieldError: its form is known, and the row does not follow it.
+    """Rename the fields of a row to the keys of `USUAL`. Raises `FieldError` if its form is known, and the row does not
+    follow it.
     """
     given = _adapted(row)
     plain: dict[str, Any] = {"_row": row.get("_row")}

@@ -91,10 +91,8 @@ class SourceSettings(Settings):
 
 
 def parse_source(text: str) -> SourceSettings:
-    """Parse `NAME` or `NAME=WEIGHT`; a split stays part of the name, see `resolve.py`.
-
-    Raises:
-        SettingsError: there is nothing before the weight, or the weight is no number above 0.
+    """Parse `NAME` or `NAME=WEIGHT`; a split stays part of the name, see `resolve.py`. Raises `SettingsError` if there
+    is nothing before the weight, or the weight is no number above 0.
     """
     match = None if Path(text).exists() else _WEIGHT.fullmatch(text)
     name, weight = (match["name"], float(match["weight"])) if match else (text, None)

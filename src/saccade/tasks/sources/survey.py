@@ -228,11 +228,8 @@ class TaskForm(Protocol):
     """Settings class of this form."""
 
     def write(self, task: Task, store: MediaStore, root: Path, settings: Any) -> Path:
-        """Write a task below the folder `root`, which is created if missing; return its path.
-
-        Raises:
-            DataError: the task cannot be written in this form, or is there already.
-            MissingMediaError: the store lacks a picture.
+        """Write a task below the folder `root`, which is created if missing; return its path. Raises `DataError` if the
+        task cannot be written in this form, or is there already, `MissingMediaError` if the store lacks a picture.
         """
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from heapq import nsmallest
 from pathlib import Path
@@ -319,10 +319,8 @@ def open_tasks(sources: SourceList, defaults: SourceDefaults | None = None) -> T
 
 
 def expanded(sources: SourceList) -> tuple[SourceSettings, ...]:
-    """Parse the sources and expand files of `[[source]]` tables.
-
-    Raises:
-        SettingsError: a text is no source, or a file of sources is wrong.
+    """Parse the sources and expand files of `[[source]]` tables. Raises `SettingsError` if a text is no source, or a
+    file of sources is wrong.
     """
     listed: list[SourceSettings] = []
     for source in sources:
@@ -376,3 +374,27 @@ def _twice(name: str, one: tuple[OpenSource, int], other: tuple[OpenSource, int]
         f"{first.settings} and {second.settings} both have a task with the id {name!r}. Name a source once, or set "
         'prefix = "..." for one of them in a [[source]] table.'
     )
+
+
+# Tasks by name, where they are needed again and again: sources are opened once in a process.
+
+
+@cache
+def opened_pool(sources: tuple[str, ...]) -> TaskPool:
+    """Return the tasks of `sources`; they are taken as they are at the first call. Raises as `open_tasks` does."""
+    return open_tasks(sources)
+
+
+def names_of(sources: tuple[str, ...], n: int | None) -> tuple[str, ...]:
+    """Return the ids of the first `n` tasks, or of all. Raises `SettingsError` for an `n` below 1."""
+    if n is not None and n < 1:
+        raise SettingsError(f"n is {n}: at least one task is needed")
+    return opened_pool(sources).ordered(n)[:n]
+
+
+def task_of(sources: tuple[str, ...], name: str | None, store: MediaStore) -> Task:
+    """Return one task, its pictures put into `store`. Raises `SettingsError` if the sources do not have it."""
+    pool = opened_pool(sources)
+    if name is None or name not in pool:
+        raise SettingsError(f"the sources {', '.join(sources)} have no task {name!r}")
+    return pool.make(name, store)

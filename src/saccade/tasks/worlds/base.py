@@ -107,10 +107,8 @@ def seed_of(world_id: str, split: Split, index: int, knobs: Knobs) -> int:
 
 
 def draw_sample(world: World[K], split: Split, index: int, knobs: K | None = None) -> WorldSample:
-    """Sample number `index` (from 0) of a split; knobs at their defaults if none are given.
-
-    Raises:
-        SettingsError: there is no such split, or the index is negative.
+    """Sample number `index` (from 0) of a split; knobs at their defaults if none are given. Raises `SettingsError` if
+    there is no such split, or the index is negative.
     """
     chosen = world.knobs() if knobs is None else knobs
     return world.draw(Rng(seed_of(world.id, split, index, chosen)), chosen)
@@ -178,10 +176,8 @@ def load_world(name: str) -> World[Any]:
 
 
 def chosen_knobs(worlds: Iterable[World[Any]], by_world: Mapping[str, Mapping[str, Any]]) -> dict[str, Knobs]:
-    """Return the knobs of every world, by its id; those that `by_world` does not give are at their defaults.
-
-    Raises:
-        SettingsError: a knob is unknown or wrong, or belongs to a world that is not drawn.
+    """Return the knobs of every world, by its id; those that `by_world` does not give are at their defaults. Raises
+    `SettingsError` if a knob is unknown or wrong, or belongs to a world that is not drawn.
     """
     by_id = {world.id: world for world in worlds}
     names = {name.partition("@")[0] for name in by_id}

@@ -101,10 +101,8 @@ class ToolServeSettings(Settings):
         return ToolSource(name, self.options.get(name, {})).elsewhere()
 
     def grouped(self) -> dict[str, GroupSettings]:
-        """Return the groups that hold.
-
-        Raises:
-            SettingsError: two groups have the same tool, or options are for no tool.
+        """Return the groups that hold. Raises `SettingsError` if two groups have the same tool, or options are for no
+        tool.
         """
         groups = self.groups or _by_cost()
         named = [name for group in groups.values() for name in group.tools]

@@ -65,10 +65,8 @@ class Worker:
     """A started worker. One thread uses it; `kill` may be called from any."""
 
     def __init__(self, threads: int) -> None:
-        """`threads` is what numerical libraries in it may use, unless the environment says otherwise.
-
-        Raises:
-            ToolLostError: it does not start.
+        """`threads` is what numerical libraries in it may use, unless the environment says otherwise. Raises
+        `ToolLostError` if it does not start.
         """
         own, others = socket.socketpair()
         with others:

@@ -35,15 +35,14 @@ from saccade.core.sync import CLOSE_SECONDS, LoopThread
 from saccade.dialects.base import Dialect, ToolList
 from saccade.dialects.hosted import check_runs_here
 from saccade.dialects.registry import load_dialect
-from saccade.episode.drive import Performer, within
+from saccade.episode.drive import Performer, trajectory, within
 from saccade.episode.flow import Ask, Effect, EpisodeOutcome, Plan, Ran, Reply, Run, Said, Stopped, flow
-from saccade.episode.run_folder import trajectory
 from saccade.episode.settings import SessionLimits, SpeechSettings
-from saccade.episode.task_media import check_listed, check_media, scaled_down
+from saccade.episode.shown import scaled_down
+from saccade.episode.task_media import check_listed, check_media
 from saccade.episode.workbench import Workbench
 from saccade.errors import SandboxClosedError, SettingsError
-from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits
-from saccade.media.download import MediaSettings
+from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits, MediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.scripted import speak
@@ -320,11 +319,9 @@ class SourceTasks:
 def task_source(tasks: Sequence[Task] | Sequence[str] | str, store: MediaStore, dialect: Dialect) -> TaskSource:
     """Return a list of tasks, or sources by their names, as a source; of worlds their training split.
 
-    Raises:
-        SettingsError: the list is empty, two tasks share an id, a name means nothing (suggests the nearest), or the
-            dialect cannot show a task.
-        RegistryError: code of the user's own cannot be loaded.
-        DataError, RecordError: the data of a source cannot be read.
+    Raises `SettingsError`: the list is empty, two tasks share an id, a name means nothing (suggests the nearest), or
+    the dialect cannot show a task; `RegistryError`: code of the user's own cannot be loaded; `DataError`,
+    `RecordError`: the data of a source cannot be read.
     """
     if isinstance(tasks, str):
         tasks = (tasks,)
@@ -461,10 +458,8 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
     ) -> tuple[EnvObservation, dict[str, Any]]:
         """Begin an episode with a random task, or the one that `options={"task": id or index}` names.
 
-        Raises:
-            SettingsError: there is no such task, or an option is unknown.
-            MediaError: pictures of the task are not in the store.
-            gymnasium.error.ClosedEnvironmentError: it was closed.
+        Raises `SettingsError`: there is no such task, or an option is unknown; `MediaError`: pictures of the task are
+        not in the store. gymnasium.error.ClosedEnvironmentError: it was closed.
         """
         if not self._finalizer.alive:
             raise gymnasium.error.ClosedEnvironmentError("this environment was closed; make another one")

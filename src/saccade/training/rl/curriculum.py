@@ -43,9 +43,7 @@ async def choose_tasks(
 ) -> tuple[str, ...]:
     """Return the ids of `tasks` whose pass rate is in the band, in order; every process calls it.
 
-    Raises:
-        TrainingError: there is none.
-        RecordError: OUT/pass-rates.jsonl is damaged.
+    Raises `TrainingError`: there is none; `RecordError`: OUT/pass-rates.jsonl is damaged.
     """
     path, processes = out / PASS_RATES, trainer.processes
     stored = processes.all_gather(_read_pass_rates(path) if processes.is_main else [])[0]
@@ -69,10 +67,8 @@ async def choose_tasks(
 def chosen_before(tasks: TaskList, band: Band, path: Path) -> tuple[str, ...]:
     """Choose by the rates that another run of this policy wrote to the file `path`.
 
-    Raises:
-        SettingsError: the file is not there, or lacks the rate of a task.
-        TrainingError: there is none.
-        RecordError: it is damaged.
+    Raises `SettingsError`: the file is not there, or lacks the rate of a task; `TrainingError`: there is none;
+    `RecordError`: it is damaged.
     """
     if not path.is_file():
         raise SettingsError(f"there are no pass rates in {path}: the file does not exist")

@@ -23,12 +23,9 @@ from saccade.training.weights import export
 async def open_engine(settings: RlSettings, learner: Learner, media: MediaStore, out: Path) -> AsyncIterator[Engine]:
     """Open the engine: the policy itself, or servers that read its weights from the folder `out/served`.
 
-    Servers that the run starts itself, by its first process, have ended when the block is left.
-
-    Raises:
-        SettingsError: an address is none, or there are too few GPUs.
-        UnavailableError: vLLM is to be started and not installed.
-        ModelLostError: a server that was started did not come up.
+    Servers that the run starts itself, by its first process, have ended when the block is left. Raises `SettingsError`:
+    an address is none, or there are too few GPUs; `UnavailableError`: vLLM is to be started and not installed;
+    `ModelLostError`: a server that was started did not come up.
     """
     trained = learner.trained
     async with AsyncExitStack() as stack:
@@ -49,8 +46,7 @@ async def open_engine(settings: RlSettings, learner: Learner, media: MediaStore,
 async def sync_weights(engine: Engine, learner: Learner) -> None:
     """Let `engine` sample with the weights as they are now; every process calls it, the first one sends.
 
-    Raises:
-        ModelError: the engine cannot.
+    Raises `ModelError`: the engine cannot.
     """
     if not engine.in_process:
         from saccade.training.rl.engines.server import ServerEngine
@@ -68,8 +64,7 @@ async def sync_weights(engine: Engine, learner: Learner) -> None:
 async def rest_servers(engine: Engine, learner: Learner) -> None:
     """Let servers on the GPUs that train sleep from before an update to `sync_weights`; every process calls it.
 
-    Raises:
-        ModelError: one does not sleep.
+    Raises `ModelError`: one does not sleep.
     """
     if engine.in_process:
         return

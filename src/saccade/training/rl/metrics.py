@@ -151,8 +151,7 @@ ADVANTAGE = "advantage"
 def open_rollout_store(root: Path, cursor: int) -> RunFolder:
     """Open the run folder, and remove rollouts from `cursor` in the sequence of epochs on, which are played again.
 
-    Raises:
-        RecordError: it cannot be read.
+    Raises `RecordError`: it cannot be read.
     """
     path = root / TRAJECTORIES
     if path.exists():

@@ -47,11 +47,7 @@ class MeasuredRun:
 
     @classmethod
     def read(cls, run: Path) -> Self:
-        """Read the run in a folder.
-
-        Raises:
-            SettingsError: it has made no step.
-        """
+        """Read the run in a folder. Raises `SettingsError`: it has made no step."""
         path = run / "metrics.jsonl"
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
         steps = [line for line in lines if line.get("rollouts")]
@@ -245,8 +241,7 @@ def _gb(size: float) -> str:
 def throughput_of(said: str) -> dict[str, Any]:
     """Read `--throughput`: sampled tokens a second, or the folder of a run; return fields of `RunPlan`.
 
-    Raises:
-        SettingsError: it is neither.
+    Raises `SettingsError`: it is neither.
     """
     try:
         number = float(said)

@@ -25,7 +25,7 @@ from saccade.episode.flow import limits_with
 from saccade.episode.settings import PromptSettings
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
-from saccade.media.download import MediaSettings
+from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.rewards.judges.group import turn_parts
 from saccade.rewards.judges.model import JudgeRules
@@ -47,6 +47,9 @@ class RlLossSettings(Settings):
     clip_high: NonNegativeFloat = 0.2
     dual_clip: NonNegativeFloat = 0.0
     """Above 1, or 0 for none. verl's default is 3."""
+    old_logprobs: Literal["sampler", "recompute"] = "sampler"
+    """What the ratio compares with: the sampler's own log-probabilities, which saves a forward pass, or those that the
+    first policy of the step computes again. Either way both must agree within `max_logprob_diff` before any update."""
     aggregate: Literal["token-mean", "sequence-mean", "sequence-sum"] = "token-mean"
     scale: PositiveFloat = 1.0
     """Tokens by which a sequence's sum is divided (`sequence-sum`)."""

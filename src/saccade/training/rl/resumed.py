@@ -41,8 +41,7 @@ def keep_tasks(tasks: TaskList, out: Path) -> None:
 def resumed_tasks(tasks: TaskList, out: Path) -> TaskList:
     """Return the tasks with which the run in `out` was begun, made from `tasks`, which are those of today.
 
-    Raises:
-        TrainingError: there are tasks that the run was not begun with, or none is left.
+    Raises `TrainingError`: there are tasks that the run was not begun with, or none is left.
     """
     file = out / TASK_IDS
     if not file.exists():

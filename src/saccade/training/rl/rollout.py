@@ -261,8 +261,7 @@ class RolloutGroup:
 def group_of(rollouts: Sequence[Rollout]) -> RolloutGroup:
     """Group rollouts whose trajectories share a `group` (or, where none is set, a task).
 
-    Raises:
-        TrainingError: they belong to different groups.
+    Raises `TrainingError`: they belong to different groups.
     """
     names = {item.trajectory.group or item.trajectory.task.id for item in rollouts}
     if len(names) != 1:

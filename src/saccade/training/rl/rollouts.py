@@ -22,10 +22,9 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.core.settings import Settings
 from saccade.dialects.base import Dialect
-from saccade.episode.drive import Performer, drive
+from saccade.episode.drive import Performer, drive, trajectory
 from saccade.episode.flow import Plan, limits_with
-from saccade.episode.run_folder import trajectory
-from saccade.episode.task_media import scaled_down
+from saccade.episode.shown import scaled_down
 from saccade.episode.workbench import Workbench
 from saccade.errors import ContextLimitError, SandboxClosedError, SandboxError, SettingsError, TrainingError
 from saccade.media.store import MediaStore
@@ -69,8 +68,7 @@ class GroupSandbox:
     ) -> Session:
         """Branch the group's session, which the first call opens: arguments must be the same each time.
 
-        Raises:
-            SandboxError: the sandbox failed; the next call opens the session anew.
+        Raises `SandboxError`: the sandbox failed; the next call opens the session anew.
         """
         async with self._lock:
             if self._closed:
@@ -118,10 +116,8 @@ class SlotModel:
     ) -> Completion:
         """Sample the next turn; `on_text` is called once, with all of it.
 
-        Raises:
-            ContextLimitError: what is to be read leaves no room.
-            SettingsError: the sampling cuts the distribution, and no loss could say how likely a token was.
-            TrainingError: a message has no token form.
+        Raises `ContextLimitError`: what is to be read leaves no room; `SettingsError`: the sampling cuts the
+        distribution, and no loss could say how likely a token was; `TrainingError`: a message has no token form.
         """
         check_sampling(request.sampling)
         delta = self._stream.prompt_delta(request.messages)
@@ -218,10 +214,8 @@ async def generate_rollouts(
 ) -> tuple[list[Rollout], RolloutTiming]:
     """Generate a rollout for each plan, in their order. Plans that share a `group` are of one task.
 
-    Raises:
-        IsolationError: the sandbox refuses to start on this machine.
-        MediaError: media of a task are not in the store.
-        TrainingError: a gate was violated, or a task has no token form.
+    Raises `IsolationError`: the sandbox refuses to start on this machine; `MediaError`: media of a task are not in the
+    store; `TrainingError`: a gate was violated, or a task has no token form.
     """
     began, busy = time.perf_counter(), resources.engine.busy_seconds
     done: dict[str, Rollout] = {}
@@ -290,8 +284,7 @@ def _seed(plan: Plan, seed: tuple[int, int]) -> int:
 def checked_tokens(trajectory: Trajectory, encoder: Encoder, played: tuple[int, ...]) -> TokenTrajectory:
     """Return the tokens of a rollout, checked against those that were `played`.
 
-    Raises:
-        TrainingError: they differ, placeholders are not as many as features, or an array has another length.
+    Raises `TrainingError`: they differ, placeholders are not as many as features, or an array has another length.
     """
     tokens = token_trajectory(trajectory, encoder)
     ids, turns, logprobs, mask = tokens.ids(), tokens.turns(), tokens.logprobs(), tokens.loss_mask()
@@ -336,9 +329,7 @@ def group_plans(
     """Plan the episodes of a task that are compared with each other, for any trainer.
 
     A number of `numbers` is used once for a task in a run. Pictures above `media.shown_pixels` are shown smaller.
-
-    Raises:
-        MediaError: such a picture cannot be decoded.
+    Raises `MediaError`: such a picture cannot be decoded.
     """
     sampling, limits = recipe.rollout.sampling, recipe.rollout.limits or EpisodeLimits()
     given = limits_with(dialect.limits, **limits.model_dump())

@@ -48,6 +48,7 @@ from saccade.training.memory import (
     Phase,
     PlanItem,
     TrainingMemory,
+    chosen_layers,
     planned_weights,
     training_memory,
     video_note,
@@ -90,11 +91,10 @@ _ASLEEP = GIB
 _APART = "let servers have GPUs of their own (engine.gpus)"
 
 
-def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan:
-    """Plan one of `processes` on a `device` such as `cuda`.
+def plan_memory(settings: RlSettings, processes: int, device: str, gib: float | None = None) -> MemoryPlan:
+    """Plan one of `processes` on a `device` such as `cuda`, which has `gib` GiB.
 
-    Raises:
-        SettingsError: the shape of the checkpoint is not known, or `generation.cache` cannot hold one episode.
+    Raises `SettingsError`: the shape of the checkpoint is not known, or `generation.cache` cannot hold one episode.
     """
     model, low = settings.model, is_low(settings.model, device)
     context = most_context(settings, read_config(model.source).get_text_config().max_position_embeddings)
@@ -103,9 +103,15 @@ def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan
     reference = PlanItem("reference policy", 0, "set loss.kl_weight=0, or train adapters (model.language=lora)")
     if settings.recipe.loss.kl_weight and model.language == "full":
         reference = PlanItem(reference.what, memory.state.weights, reference.setting)
-    update = memory.update(model.gradient_checkpointing, "max_tokens_per_batch and rollout.limits.context_tokens")
     asleep = PlanItem("sleeping server", _ASLEEP if settings.engine.shared else 0, _APART)
-    phases = [Phase(update.name, (*update.items, reference, asleep))]
+
+    def update(memory: TrainingMemory) -> Phase:
+        tokens_setting = "max_tokens_per_batch and rollout.limits.context_tokens"
+        phase = memory.update(bool(model.gradient_checkpointing), tokens_setting)
+        return Phase(phase.name, (*phase.items, reference, asleep))
+
+    memory, recomputed = memory.fitted(update, gib)
+    phases = [update(memory)]
     if settings.engine.source == LOCAL:
         config, number = memory.skeleton.config, 2 if low else 4
         cache_of_batch(settings, context, cache_bytes_per_token(config, number), state_bytes(config, number))
@@ -122,7 +128,8 @@ def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan
         notes.append(video_note(model.source, memory.skeleton.family, context))
     title = f"{model.source}, {processes} processes, forward passes of {tokens} tokens, episodes of up to {context}"
     exported_low = settings.keep.dtype == "bfloat16" or (settings.keep.dtype == "auto" and low)
-    return MemoryPlan(title, tuple(phases), tuple(notes), planned_weights(memory.skeleton, low=exported_low))
+    weights = planned_weights(memory.skeleton, low=exported_low)
+    return MemoryPlan(title, tuple(phases), tuple(notes), weights, recomputed)
 
 
 def _shared(settings: RlSettings, memory: TrainingMemory, reference: PlanItem) -> Phase:
@@ -230,7 +237,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     if resume:
         tasks = resumed_tasks(tasks, out)
     tasks = replace(tasks, broken=BrokenTasks(len(tasks.ids), settings.tasks.most_broken, out / LEFT_OUT))
-    trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
+    model = chosen_layers(settings.model, processes, lambda gib: plan_memory(settings, processes.count, "cuda", gib))
+    trained = load_trainable(_without_dropout(model), processes.device, settings.recipe.seed)
     begin_run(settings, out, processes)
     if processes.is_main and not (resume and (out / TASK_IDS).exists()):
         keep_tasks(tasks, out)
@@ -308,12 +316,14 @@ class _RlRun:
         loose = trained.low_precision or not settings.engine.exact
         updater = Updater(
             self._learner,
-            Collator(trained.encoder, PictureTensors(trained.encoder, self._store), trained.model, packed=False),
+            Collator(
+                trained.encoder, PictureTensors(trained.encoder, self._store), trained.model, packed=trained.packs
+            ),
             recipe,
             reference,
             settings.max_tokens_per_batch,
             settings.max_logprob_diff or (1.0 if loose else 1e-3),
-            train_mode=settings.model.gradient_checkpointing,
+            train_mode=bool(settings.model.gradient_checkpointing),
         )
         return Trainer(recipe, dialect, resources, settings.generation, scorer, updater, Meter.of(trained))
 

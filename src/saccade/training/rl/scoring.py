@@ -127,12 +127,9 @@ def _scored(rollout: Rollout, reward: Reward) -> Rollout:
 def load_scorer(settings: RewardSettings, store: MediaStore, kept: Path) -> Scorer:
     """Load the reward with the judges that a recipe names; replies of models are kept in the folder `kept`.
 
-    Two judges that are the same model share the limit of requests at once.
-
-    Raises:
-        RegistryError: there is no such reward, judge or model.
-        SettingsError: the judge needs a model, and none is named.
-        PromptFileError: a judge's prompt file cannot be used.
+    Two judges that are the same model share the limit of requests at once. Raises `RegistryError`: there is no such
+    reward, judge or model; `SettingsError`: the judge needs a model, and none is named; `PromptFileError`: a judge's
+    prompt file cannot be used.
     """
     rules, models, preset = settings.judge_rules, dict[str, JudgeClient](), settings.load()
     judge = settings.judge if needs_judge(preset) else "none"

@@ -83,11 +83,7 @@ NamedSelection = Annotated[SerializeAsAny[SelectionRule], BeforeValidator(named(
 
 
 def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
-    """Keep every usable rollout of every group.
-
-    Raises:
-        ValueError: two groups share an id, or two rollouts do.
-    """
+    """Keep every usable rollout of every group. Raises `ValueError`: two groups share an id, or two rollouts do."""
     if len({group.id for group in groups}) < len(groups):
         raise ValueError("two groups share an id; put rollouts of one task into one group")
     ids = [item.id for group in groups for item in group.rollouts]

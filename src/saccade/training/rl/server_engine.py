@@ -29,10 +29,7 @@ def most_context(settings: RlSettings, checkpoint: int) -> int:
 def cache_of_batch(settings: RlSettings, longest: int, bytes_per_token: int, state: int = 0) -> float:
     """Return the bytes of cache of each batch that decodes in this process, for episodes of up to `longest` tokens.
 
-    `state`: bytes of an episode besides keys and values.
-
-    Raises:
-        SettingsError: the longest episode does not fit them.
+    `state`: bytes of an episode besides keys and values. Raises `SettingsError`: the longest episode does not fit them.
     """
     batches = settings.generation.decoding_batches
     budget = settings.generation.cache * GIB / batches

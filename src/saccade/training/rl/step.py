@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from saccade.dialects.base import Dialect
 from saccade.episode.flow import Plan
@@ -32,7 +34,7 @@ from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, toke
 from saccade.tokens.decoder import Decoded, TransformersEngine
 from saccade.tokens.sampling_weights import in_low_precision
 from saccade.training.efficiency import Meter
-from saccade.training.learner import Learner
+from saccade.training.learner import Learner, Pass
 from saccade.training.parallel import Processes
 from saccade.training.rl.engine import rest_servers, sync_weights
 from saccade.training.rl.kl import KL_ESTIMATORS, LARGEST_LOG_RATIO
@@ -215,16 +217,23 @@ class ForwardOutput:
     """Whether the token was sampled (bool)."""
 
 
+def in_rows(values: Sequence[NDArray[Any]], fill: float | bool) -> Tensor:
+    """Lay out per-token values of trajectories as (rows, tokens), with `fill` behind the shorter ones."""
+    return pad_sequence([torch.from_numpy(value) for value in values], batch_first=True, padding_value=fill)
+
+
 def sampled_logprobs(
     trained: Trainable, batch: Batch, rows: Sequence[BatchRow], temperature: float | None
 ) -> ForwardOutput:
-    """Return log-probabilities of the sampled tokens of `batch`, which holds `rows`, padded; greedy counts as 1.
+    """Return log-probabilities of the sampled tokens of `batch`, which holds `rows`; greedy counts as 1.
 
-    In float32 over the ids that may be sampled: before any update they are those of the sampling.
+    In float32 over the ids that may be sampled: before any update they are those of the sampling. The result has a row
+    for each trajectory, also where `batch` has them packed.
     """
-    mask = batch.lay_out([row.trained for row in rows], False).to(trained.checkpoint.device)
+    chosen = [row.trained for row in rows]
     with trained.autocast():
-        scores = trained.scorer(batch, mask, temperature)
+        scores = trained.scorer(batch, batch.lay_out(chosen, False), temperature)
+    mask = in_rows(chosen, False).to(trained.checkpoint.device)
     logprobs, entropy = (
         torch.zeros(mask.shape, device=mask.device).masked_scatter(mask, values)
         for values in (scores.logprobs, scores.entropy)
@@ -275,8 +284,7 @@ class Trainer:
     async def step(self, number: int, tasks: TaskList, cursor: int) -> StepResult:
         """Make step `number` (from 0), whose first task is at `cursor` in the sequence of epochs.
 
-        Raises:
-            TrainingError: every rollout was lost, no question to a judge had a verdict, or the update failed.
+        Raises `TrainingError`: every rollout was lost, no question to a judge had a verdict, or the update failed.
         """
         trained, limits, timing = self.updater.learner.trained, self.recipe.rounds, StepTiming()
         trained.model.eval()
@@ -396,7 +404,7 @@ class Updater:
     reference: Trainable | None
     """The reference policy, where it is not the policy without its adapter."""
     max_tokens: int
-    """Most tokens of a forward pass, padding included."""
+    """Most tokens of a forward pass, padding included where there is any."""
     max_logprob_diff: float
     """Largest difference of a log-probability between sampling and training before any update, in nats."""
     train_mode: bool = False
@@ -410,27 +418,45 @@ class Updater:
                 as they were before that update.
         """
         self.learner.trained.model.train(self.train_mode)
-        sums = UpdateMetrics()
-        for minibatch in _minibatches(rollouts, self.recipe.optimizer, (self.recipe.seed, number)):
-            metrics = self.gradient(minibatch)
+        sums, optimizer = UpdateMetrics(), self.recipe.optimizer
+        again = self.recipe.loss.old_logprobs == "recompute" and optimizer.updates * optimizer.epochs > 1
+        old = self.old_logprobs(rollouts) if again and rollouts else {}
+        for minibatch in _minibatches(rollouts, optimizer, (self.recipe.seed, number)):
+            metrics = self.gradient(minibatch, old)
             if sums.updates:
                 metrics.max_logprob_diff = 0.0  # the policy is not the one that sampled any more
             self.check(metrics)
-            self.learner.step(min(1.0, (number + 1) / max(1, self.recipe.optimizer.warmup_steps)))
+            self.learner.step(min(1.0, (number + 1) / max(1, optimizer.warmup_steps)))
             sums.add(metrics)
         sums.loss /= max(1, sums.updates)
         sums.gradient_norm /= max(1, sums.updates)
         return sums
 
-    def gradient(self, rollouts: Sequence[Rollout]) -> UpdateMetrics:
-        """Compute the gradient of one update, summed over forward passes and processes."""
+    def _passes(self, rows: Sequence[BatchRow]) -> list[Pass]:
+        lengths = [len(row) for row in rows]
+        passes = forward_passes(lengths, self.max_tokens, packed=self.learner.trained.packs)
+        return self.learner.share_passes(passes, work(lengths, passes))
+
+    def old_logprobs(self, rollouts: Sequence[Rollout]) -> dict[str, NDArray[np.float32]]:
+        """Return log-probabilities of each rollout's tokens under the policy as it is, by its id."""
+        rows, own = [token_row(item.trained_tokens()) for item in rollouts], {}
+        trained, temperature = self.learner.trained, self.recipe.rollout.sampling.temperature
+        with torch.no_grad():
+            for item in self._passes(rows):
+                chosen = [rows[at] for at in item.rows]
+                found = sampled_logprobs(trained, self.collate(chosen), chosen, temperature)
+                for at, row, logprobs in zip(item.rows, chosen, found.logprobs.cpu().numpy(), strict=True):
+                    own[rollouts[at].id] = logprobs[: len(row)]
+        return {name: found for part in self.learner.processes.all_gather(own) for name, found in part.items()}
+
+    def gradient(self, rollouts: Sequence[Rollout], old: Mapping[str, NDArray[np.float32]]) -> UpdateMetrics:
+        """Compute the gradient of one update, summed over forward passes and processes; `old` as `loss` takes it."""
         rows = [token_row(item.trained_tokens()) for item in rollouts]
         totals = Totals(float(sum(row.trained.sum() for row in rows)), float(len(rows)))
-        lengths = [len(row) for row in rows]
-        passes = forward_passes(lengths, self.max_tokens, packed=False)
         own = UpdateMetrics()
-        for item in self.learner.share_passes(passes, work(lengths, passes)):
-            loss, metrics = self.loss([rollouts[at] for at in item.rows], [rows[at] for at in item.rows], totals)
+        for item in self._passes(rows):
+            chosen = [rollouts[at] for at in item.rows]
+            loss, metrics = self.loss(chosen, [rows[at] for at in item.rows], totals, old)
             if item.counts:
                 own.add(metrics)
             self.learner.backward(loss, counts=item.counts)
@@ -440,9 +466,20 @@ class Updater:
         return total
 
     def loss(
-        self, rollouts: Sequence[Rollout], rows: Sequence[BatchRow], totals: Totals
+        self,
+        rollouts: Sequence[Rollout],
+        rows: Sequence[BatchRow],
+        totals: Totals,
+        old: Mapping[str, NDArray[np.float32]],
     ) -> tuple[torch.Tensor, UpdateMetrics]:
-        """Compute the loss of one forward pass; `totals` are those of the whole update."""
+        """Compute the loss of one forward pass.
+
+        Args:
+            rollouts: those of the pass.
+            rows: the same as tokens.
+            totals: of the whole update.
+            old: recomputed log-probabilities by rollout; empty where the only update's own forward pass gives them.
+        """
         trained, settings = self.learner.trained, self.recipe.loss
         temperature = self.recipe.rollout.sampling.temperature
         batch = self.collate(rows)
@@ -450,17 +487,22 @@ class Updater:
         reference, device = None, output.mask.device
         if settings.kl_weight:
             reference = reference_logprobs(trained, self.reference, batch, rows, temperature)
+        behaviour = sampled = in_rows([item.behaviour_logprobs() for item in rollouts], 0.0).to(device)
+        if settings.old_logprobs == "recompute":
+            again = in_rows([old[item.id] for item in rollouts], 0.0) if old else output.logprobs.detach()
+            behaviour = again.to(device)
         inputs = LossInputs(
             logprobs=output.logprobs,
-            behaviour=batch.lay_out([item.behaviour_logprobs() for item in rollouts], 0.0).to(device),
-            advantages=batch.lay_out([item.token_advantages() for item in rollouts], 0.0).to(device),
+            behaviour=behaviour,
+            advantages=in_rows([item.token_advantages() for item in rollouts], 0.0).to(device),
             mask=output.mask.float(),
             reference=reference,
             entropy=output.entropy,
         )
         loss, sums = policy_loss(inputs, settings, totals)
         value = float(loss.detach())
-        return loss, UpdateMetrics(value, 0.0, sums.tokens, sums.clipped, sums.kl, sums.entropy, sums.max_logprob_diff)
+        gap = float((output.logprobs.detach() - sampled).masked_fill(~output.mask, 0.0).abs().max())
+        return loss, UpdateMetrics(value, 0.0, sums.tokens, sums.clipped, sums.kl, sums.entropy, gap)
 
     def check(self, metrics: UpdateMetrics) -> None:
         """Raise `TrainingError` for an update that must not be made, after dropping its gradient."""

@@ -14,8 +14,7 @@ from pathlib import Path
 from saccade.core import sync
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
-from saccade.episode.prepared import check_graders
-from saccade.episode.task_media import check_media
+from saccade.episode.task_media import check_graders, check_media
 from saccade.errors import DataError, SaccadeError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
@@ -174,8 +173,7 @@ def check_engine_is_there(settings: RlSettings, processes: int) -> None:
 def check_hosts(settings: RlSettings) -> None:
     """Check a run whose processes are on several hosts.
 
-    Raises:
-        SettingsError: it would start servers, which only their own host can reach.
+    Raises `SettingsError`: it would start servers, which only their own host can reach.
     """
     named = {"engine.source=vllm": settings.engine.source == VLLM, "judge.gpus": settings.judge.gpus is not None}
     for name, starts in named.items():

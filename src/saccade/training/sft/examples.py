@@ -18,7 +18,7 @@ from saccade.core.disk import write_atomic
 from saccade.dialects.registry import recorded_dialect
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.episode.settings import PromptSettings
-from saccade.episode.task_media import messages_as_shown, scaled
+from saccade.episode.shown import messages_as_shown, scaled
 from saccade.errors import MissingMediaError, SaccadeError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines

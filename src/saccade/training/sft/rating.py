@@ -86,11 +86,8 @@ def sheets(runs: Sequence[ReviewItems], rater: str, count: int, seed: int) -> li
     """Return the sheets of a rater: `count` tasks of each source that every run has played, drawn by `seed`.
 
     Everyone with the same seed rates the same tasks; their order, and that on a sheet, are the rater's own. Of several
-    rollouts of a task the first is rated.
-
-    Raises:
-        SettingsError: a folder is no run, or the runs share no task.
-        RecordError: a line cannot be read.
+    rollouts of a task the first is rated. Raises `SettingsError`: a folder is no run, or the runs share no task;
+    `RecordError`: a line cannot be read.
     """
     played: list[dict[str, tuple[str, Entry]]] = []
     for run, items in enumerate(runs):

@@ -29,7 +29,8 @@ from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import SessionLimits
-from saccade.episode.task_media import check_media, scaled_down
+from saccade.episode.shown import scaled_down
+from saccade.episode.task_media import check_media
 from saccade.errors import SettingsError, TrainingError
 from saccade.grading.registry import scored_by_rule
 from saccade.media.store import MediaStore
@@ -49,7 +50,7 @@ from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
 from saccade.training.folder import check_folder
 from saccade.training.learner import Learner, make_learner
-from saccade.training.memory import MemoryPlan, training_memory
+from saccade.training.memory import MemoryPlan, Phase, TrainingMemory, chosen_layers, training_memory
 from saccade.training.memory_passes import read_config
 from saccade.training.optimizer import rate_fraction
 from saccade.training.parallel import Processes
@@ -294,7 +295,8 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
     processes = join_processes(settings.threads)
     check_shared(out, processes)
     callback = callback if callback is not None and processes.is_main else SftCallback()
-    trained = load_trainable(settings.model, processes.device, settings.seed)
+    model = chosen_layers(settings.model, processes, lambda gib: plan_memory(settings, processes.count, "cuda", gib))
+    trained = load_trainable(model, processes.device, settings.seed)
     examples = read_examples(settings, trained.encoder, callback.reading, out)
     begin_run(settings, out, processes)
     callback.learns_from(examples)
@@ -332,8 +334,7 @@ class _Steps:
         self._trained = trained = learner.trained
         self._meter = Meter.of(trained)
         self._total = total
-        flash = settings.model.attention.startswith("flash") and trained.encoder.family.attention == "full"
-        self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and flash)
+        self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and trained.packs)
         self._media = media = ManyStores([*settings.data.runs, str(out)])
         pictures = PictureTensors(trained.encoder, media, settings.data.picture_cache_mib * 2**20)
         looked_at = PictureTensors(trained.encoder, media, 2**26)
@@ -453,11 +454,10 @@ def step_rows(step: int, rows: int, per_step: int, seed: int) -> list[int]:
 # What each GPU of a supervised run will hold, before anything is loaded.
 
 
-def plan_memory(settings: SftSettings, processes: int, device: str) -> MemoryPlan:
-    """Return the plan for one of `processes` on a `device` such as `cuda`.
+def plan_memory(settings: SftSettings, processes: int, device: str, gib: float | None = None) -> MemoryPlan:
+    """Return the plan for one of `processes` on a `device` such as `cuda`, which has `gib` GiB.
 
-    Raises:
-        SettingsError: the shape of the checkpoint is not known.
+    Raises `SettingsError`: the shape of the checkpoint is not known.
     """
     model = settings.model
     context = read_config(model.source).get_text_config().max_position_embeddings
@@ -470,4 +470,9 @@ def plan_memory(settings: SftSettings, processes: int, device: str) -> MemoryPla
         muon=settings.optimizer.method == "muon",
     )
     title = f"{model.source}, {processes} processes, forward passes of {tokens} tokens"
-    return MemoryPlan(title, (memory.update(model.gradient_checkpointing, "batch.tokens and data.most_tokens"),))
+
+    def update(memory: TrainingMemory) -> Phase:
+        return memory.update(bool(model.gradient_checkpointing), "batch.tokens and data.most_tokens")
+
+    memory, recomputed = memory.fitted(update, gib)
+    return MemoryPlan(title, (update(memory),), recomputed=recomputed)

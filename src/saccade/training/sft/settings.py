@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.core.settings import Settings
 from saccade.episode.settings import PromptSettings, SessionLimits
-from saccade.media.download import MediaSettings
+from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import Sampling
 from saccade.tasks.benchmarks.card import as_tuple
 from saccade.tasks.sources.broken import MOST_BROKEN, Share
@@ -55,7 +55,8 @@ class BatchSettings(Settings):
     tokens: PositiveInt = 16_384
     """Most tokens of a forward pass, padding included; gradients are accumulated over as many as a step needs."""
     layout: Literal["auto", "padded", "packed"] = "auto"
-    """`packed`: trajectories end to end, seeing themselves only. `auto`: packed with flash attention, else padded."""
+    """`packed`: trajectories end to end, seeing themselves only. `auto`: packed where that needs no mask of all pairs
+    of tokens, as with `model.attention` `auto` and `flash_attention_2`; else padded."""
 
 
 class SftValidationSettings(Settings):

@@ -16,8 +16,8 @@ from PIL import Image
 from tests.guest.children import fork, until
 from tests.sandbox.providers import linux_only
 
-from saccade.plugins.audit.attacks import surroundings
-from saccade.plugins.audit.attacks.surroundings import PREFIX, Canaries, descendants, resident_bytes, strays
+from saccade.plugins.audit.attacks import runner
+from saccade.plugins.audit.attacks.runner import PREFIX, Canaries, descendants, resident_bytes, strays
 
 pytestmark = linux_only
 
@@ -82,7 +82,7 @@ def stop_bystander(around: Canaries) -> Callable[[], object]:
 
     def go_on() -> None:
         around.bystander.send_signal(signal.SIGCONT)
-        until(lambda: surroundings._state(around.bystander.pid) == "S")
+        until(lambda: runner._state(around.bystander.pid) == "S")
 
     return go_on
 
@@ -186,7 +186,7 @@ def test_processes_below_this_one_are_counted_with_theirs() -> None:
     os.waitpid(pid, 0)
     os.close(writer)
     assert strays(before) == strays(before + 5) == 0
-    assert surroundings._state(pid) == "X"
+    assert runner._state(pid) == "X"
 
 
 def test_strays_get_time_to_end() -> None:

@@ -32,7 +32,7 @@ from saccade.record.content import Answer, Code
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.rubric import Graded
-from saccade.training.env.task_pools import names_of, task_of
+from saccade.tasks.sources.task_set import names_of, task_of
 
 pytestmark = [
     pytest.mark.faces,

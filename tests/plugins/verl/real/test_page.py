@@ -1,4 +1,4 @@
-"""The commands of docs/engines.md, as they stand there: the small model in the place of the large one, fewer steps."""
+"""The commands of the docs, as they stand there: the small model in the place of the large one, fewer steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import pytest
 from tests.plugins.verl.real.begun import QUIET, begun, until
 
 ROOT = Path(__file__).resolve().parents[4]
-PAGE = ROOT / "docs" / "engines.md"
+PATH = ROOT / "docs" / "howto" / "eight-gpus.md"
+ENGINES = ROOT / "docs" / "engines.md"
 OWN = Path(sys.executable).with_name("saccade")
 SMALL = (
     "dialect=tiny:look",
@@ -35,17 +36,17 @@ SUPERVISED = ("steps=2", "batch.trajectories=4", "validation.every=0", "validati
 pytestmark = pytest.mark.timeout(3600)
 
 
-def section(title: str) -> str:
+def section(page: Path, title: str) -> str:
     """The text below a heading, up to the next one of its rank."""
-    rank, text = title.partition(" ")[0], PAGE.read_text(encoding="utf-8")
+    rank, text = title.partition(" ")[0], "\n" + page.read_text(encoding="utf-8")
     start = text.index(f"\n{title}\n") + len(title) + 2
     end = re.search(rf"^{rank} ", text[start:], re.MULTILINE)
     return text[start : None if end is None else start + end.start()]
 
 
-def commands(title: str) -> list[list[str]]:
+def commands(page: Path, title: str) -> list[list[str]]:
     """Its shell blocks, as words."""
-    blocks = re.findall(r"^```sh\n(.*?)^```$", section(title), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```sh\n(.*?)^```$", section(page, title), re.MULTILINE | re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
@@ -90,7 +91,7 @@ def stopped_after_a_step(words: list[str], folder: Path, runs: list[subprocess.P
 
 def test_what_is_installed_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    installed = [words for words in commands("## Eight GPUs and a folder of questions") if words[1] == "install"]
+    installed = [words for words in commands(PATH, "# Eight GPUs and a folder of questions") if words[1] == "install"]
     assert len(installed) == 2
     for words in installed:
         assert words[-1].removeprefix("saccade-vlm[").removesuffix("]") in extras
@@ -104,7 +105,7 @@ def test_from_a_folder_of_questions_to_a_trained_checkpoint(
     taught = ["eval", "touching-circles", "--n", "8", "--model", "tiny", "--out", "runs/kept"]
     run([str(OWN), *taught], tmp_path)
     done, stopped = [], False
-    for words in commands("## Eight GPUs and a folder of questions"):
+    for words in commands(PATH, "# Eight GPUs and a folder of questions"):
         if "venv" in words or words[1] == "install":
             continue
         command = shrunk(words, program)
@@ -124,7 +125,7 @@ def test_from_a_folder_of_questions_to_a_trained_checkpoint(
 
 @pytest.mark.verl
 def test_the_same_on_a_cpu(program: Path, tmp_path: Path) -> None:
-    every = commands("## verl on Ray")
+    every = commands(ENGINES, "## verl on Ray")
     begin = next(at for at, words in enumerate(every) if words[1] == "worlds")
     block = every[begin : begin + 4]
     assert [words[1] for words in block] == ["worlds", "rl", "report", "eval"]
@@ -136,9 +137,9 @@ def test_the_same_on_a_cpu(program: Path, tmp_path: Path) -> None:
 @pytest.mark.verl
 def test_one_recipe_on_both_trainers(program: Path, tmp_path: Path) -> None:
     title = "### One recipe on both trainers"
-    (recipe,) = re.findall(r"^```toml\n(.*?)^```$", section(title), re.MULTILINE | re.DOTALL)
+    (recipe,) = re.findall(r"^```toml\n(.*?)^```$", section(ENGINES, title), re.MULTILINE | re.DOTALL)
     (tmp_path / "rise.toml").write_text(recipe)
-    block = commands(title)
+    block = commands(ENGINES, title)
     assert [words[1] for words in block] == ["rl", "rl", "report"]
     for words in block:
         more = settings("steps=2") if words[1] == "rl" else ()

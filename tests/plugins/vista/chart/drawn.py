@@ -11,6 +11,12 @@ from saccade.plugins.vista.ocr import TextLine
 RED, BLUE, GREEN = (214, 40, 40), (36, 84, 205), (30, 150, 60)
 
 
+def text(words: str, *box: int) -> TextLine:
+    """A line that OCR found in a box."""
+    x0, y0, x1, y1 = box
+    return TextLine(text=words, confidence=1.0, box=(x0, y0, x1, y1), corners=((0.0, 0.0),) * 4)
+
+
 class Board:
     """A white sheet that remembers what was written on it."""
 
@@ -46,4 +52,15 @@ def standing(values: dict[str, Sequence[int]], colours: Sequence[tuple[int, int,
         for order, name in enumerate(("North", "South")):
             board.pen.rectangle((370, 80 + 30 * order, 382, 92 + 30 * order), fill=colours[order])
             board.write(name, (410, 86 + 30 * order))
+    return board
+
+
+def pie() -> Board:
+    """A half, three tenths and a fifth, with a legend."""
+    board, turn = Board((420, 260)), 0
+    for order, (name, share, colour) in enumerate((("Cat", 50, RED), ("Dog", 30, BLUE), ("Owl", 20, GREEN))):
+        board.pen.pieslice((20, 30, 219, 229), turn * 3.6, (turn + share) * 3.6, fill=colour)
+        board.pen.rectangle((280, 80 + 30 * order, 292, 92 + 30 * order), fill=colour)
+        board.write(name, (316, 86 + 30 * order))
+        turn += share
     return board

@@ -11,30 +11,16 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
-from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, Board, standing
+from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, Board, pie, standing
 
-from saccade.plugins.vista.chart.marks import ChartKind, ChartLegendEntry, ChartMark
-from saccade.plugins.vista.chart.reading import ChartReading, TextRole, read_chart
-from saccade.plugins.vista.chart.tools import (
-    ChartDet,
-    ChartOcr,
-    ChartPart,
-    ChartRow,
-    OpenCv,
-    _named,
-    _relations,
-    _row,
-    _table,
-    as_svg,
-)
-from saccade.plugins.vista.ocr import Ocr, TextLine
+from saccade.plugins.vista.chart.reading import read_chart
+from saccade.plugins.vista.chart.tools import ChartDet, ChartOcr, ChartPart, OpenCv, _named, _relations, as_svg
+from saccade.plugins.vista.ocr import Ocr
 from saccade.tools.base import Needs, Tool
 from saccade.tools.context import ToolContext
-from saccade.tools.look import Look, LookArguments, look
+from saccade.tools.look import LookArguments, look
 
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
-
-
 BOARD = standing({"Mon": (30, 75), "Tue": (8, 50), "Wed": (99, 12)})
 
 
@@ -100,16 +86,6 @@ def graph(board: Board) -> tuple[list[tuple[str, str]], Sequence[tuple[str, str,
     return [(part.id, part.text) for part, _ in named], [(edge.source, edge.relation, edge.target) for edge in edges]
 
 
-def test_the_table_has_a_line_for_each_value() -> None:
-    board = standing({"Mon": (30, 75)})
-    reading = read_chart(np.asarray(board.picture), board.lines)
-    rows = (ChartRow(label="Mon", series="North", value=30), ChartRow(label="", series="", value=None))
-    assert _table(reading, rows).splitlines() == [
-        "bar chart 'Harvest', values in units of the axis:", "Mon | North | 30", "(no label) | unread",
-    ]  # fmt: skip
-    assert _table(reading, ()).startswith("No bars, points or slices with values were found")
-
-
 def test_texts_are_named_by_what_they_are_and_bars_stand_at_theirs() -> None:
     board = standing({"Mon": (30, 75), "Tue": (8, 50)})
     board.write("per acre", (400, 250))
@@ -124,13 +100,7 @@ def test_texts_are_named_by_what_they_are_and_bars_stand_at_theirs() -> None:
 
 
 def test_a_slice_stands_at_nothing_and_is_of_its_series() -> None:
-    board, turn = Board((420, 260)), 0
-    for order, (name, share, colour) in enumerate((("Cat", 50, RED), ("Dog", 30, BLUE), ("Owl", 20, GREEN))):
-        board.pen.pieslice((20, 30, 219, 229), turn * 3.6, (turn + share) * 3.6, fill=colour)
-        board.pen.rectangle((280, 80 + 30 * order, 292, 92 + 30 * order), fill=colour)
-        board.write(name, (316, 86 + 30 * order))
-        turn += share
-    parts, edges = graph(board)
+    parts, edges = graph(pie())
     texts = dict(parts)
     assert {relation for _, relation, _ in edges} == {"of"}
     assert sorted(texts[target] for _, _, target in edges) == ["Cat", "Dog", "Owl"]
@@ -172,11 +142,6 @@ def test_wrong_arguments_are_typed(tool: Tool[Any, Any]) -> None:
     result = tool.call({"task": "table", "box": [0, 0]}, ToolContext({"chart": BOARD.picture}))
     assert result.problem is not None
     assert result.problem.kind.value == "argument_format"
-
-
-def text(words: str, *box: int) -> TextLine:
-    x0, y0, x1, y1 = box
-    return TextLine(text=words, confidence=1.0, box=(x0, y0, x1, y1), corners=((0.0, 0.0),) * 4)
 
 
 @pytest.mark.parametrize(
@@ -224,41 +189,6 @@ def test_the_largest_shapes_are_listed_and_the_others_counted() -> None:
         value = OpenCv().call({"min_area": least}, ToolContext({"drawn": picture})).value
         assert value["count"] == count
     assert "not listed" not in OpenCv().call({"min_area": 42}, ToolContext({"drawn": picture})).text
-
-
-NORTH = ChartLegendEntry(text("North", 60, 0, 90, 10), RED)
-
-
-MON = text("Mon", 10, 50, 30, 60)
-
-
-SEEN = Look("chart", (100, 200, 200, 300), np.zeros((100, 100, 3), np.uint8))
-
-
-def reading(kind: ChartKind, *marks: ChartMark) -> ChartReading:
-    title, note = text("Sales", 40, 1, 60, 9), text("?", 1, 1, 3, 9)
-    texts: tuple[tuple[TextLine, TextRole], ...] = (
-        (title, "title"), (MON, "category"), (NORTH.text, "legend"), (note, "other"),
-    )  # fmt: skip
-    return ChartReading(kind, (), None, (NORTH,), marks, texts)
-
-
-def test_marks_and_texts_are_named_by_kind_and_lie_in_the_whole_image() -> None:
-    bars = [ChartMark("bar", (10, 20, 30, 50), RED, MON, NORTH, 12.3456), ChartMark("bar", (40, 30, 60, 50), RED)]
-    parts = [part for part, _ in _named(reading("bar", *bars), SEEN)]
-    assert [(part.id, part.kind, part.box, part.color, part.text, part.value) for part in parts] == [
-        ("bar_1", "bar", (110, 220, 130, 250), RED, "", 12.35),
-        ("bar_2", "bar", (140, 230, 160, 250), RED, "", None),
-        ("title_1", "title", (140, 201, 160, 209), None, "Sales", None),
-        ("category_1", "category", (110, 250, 130, 260), None, "Mon", None),
-        ("legend_1", "legend", (160, 200, 190, 210), RED, "North", None),
-        ("text_1", "text", (101, 201, 103, 209), None, "?", None),
-    ]
-    rows = tuple(_row(mark) for mark in bars)
-    assert [(row.label, row.series, row.value) for row in rows] == [("Mon", "North", 12.35), ("", "", None)]
-    assert _table(reading("bar", *bars), rows) == (
-        "bar chart 'Sales', values in units of the axis:\nMon | North | 12.35\n(no label) | unread"
-    )
 
 
 def reader(board: Board) -> ChartOcr:

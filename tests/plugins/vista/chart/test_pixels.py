@@ -7,19 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
-from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED
+from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, text
 
 from saccade.plugins.vista.chart.curves import Place, find_curve, read_pie, read_points
-from saccade.plugins.vista.chart.marks import (
-    ChartLegendEntry,
-    ChartMark,
-    NumberAxis,
-    common_colours,
-    mask_of_colour,
-    paper_colour,
-)
-from saccade.plugins.vista.chart.reading import _roles, split_lines
-from saccade.plugins.vista.ocr import TextLine
+from saccade.plugins.vista.chart.marks import ChartLegendEntry, NumberAxis, common_colours, mask_of_colour, paper_colour
+from saccade.plugins.vista.chart.reading import split_lines
 from saccade.tools.definition import Rgb
 from saccade.tools.look import PixelArray
 
@@ -32,11 +24,6 @@ def page(width: int, height: int, *blocks: tuple[int, int, int, int, Rgb]) -> Pi
     for x0, y0, x1, y1, colour in blocks:
         rgb[y0:y1, x0:x1] = colour
     return rgb
-
-
-def text(words: str, *box: int) -> TextLine:
-    x0, y0, x1, y1 = box
-    return TextLine(text=words, confidence=1.0, box=(x0, y0, x1, y1), corners=((0.0, 0.0),) * 4)
 
 
 def test_colours_that_are_common_and_apart() -> None:
@@ -161,27 +148,3 @@ def test_ink_differs_from_the_ground_by_more_than_60_over_its_channels(shade: in
     assert [part.text for part in found] == (["one", "two"] if seen else ["one two"])
     as_high = text("one two", 0, 10, 20, 30)
     assert len(split_lines(page(90, 60, (0, 20, 2, 24, ink), (18, 20, 20, 24, ink)), [as_high])) == 1 + seen
-
-
-ZERO, HUNDRED = text("0", 0, 95, 20, 105), text("100", 0, 0, 20, 10)
-
-
-SCALE = NumberAxis("y", -1.0, 100.0, (ZERO, HUNDRED))
-
-
-def test_each_text_is_what_its_place_says() -> None:
-    label, name, high, low = text("Mon", 50, 110, 60, 120), text("North", 70, 40, 90, 50), *(
-        text(words, 30, y, 60, y + 10) for words, y in (("Harvest", 2), ("of 1984", 14))
-    )  # fmt: skip
-    entry = ChartLegendEntry(name, RED)
-    lines = [low, ZERO, label, name, high, HUNDRED]
-    bars = [ChartMark("bar", (50, 20 + top, 60, 100), RED, label, entry, 50) for top in (30, 0)]
-    heard = {line.text: role for line, role in _roles(lines, SCALE, [entry], bars)}
-    assert heard == {
-        "of 1984": "other", "0": "axis_tick", "Mon": "category", "North": "legend", "Harvest": "title",
-        "100": "axis_tick",
-    }  # fmt: skip
-    assert [line for line, _ in _roles(lines, SCALE, [entry], bars)] == lines
-    slices = [ChartMark("slice", (50, 60, 60, 100), RED, name, entry, 50)]
-    assert [role for _, role in _roles([name, high], None, [entry], slices)] == ["legend", "title"]
-    assert [role for _, role in _roles([name, high], None, [], slices)] == ["other", "title"]

@@ -6,7 +6,7 @@ from math import cos, radians, sin
 
 import numpy as np
 import pytest
-from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, Board, standing
+from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, Board, pie, standing, text
 
 from saccade.plugins.vista.chart.marks import (
     ChartLegendEntry,
@@ -35,11 +35,6 @@ BLANK = np.full((300, 400, 3), 255, np.uint8)
 def bar(*box: int, color: Rgb = RED) -> ColourShape:
     x0, y0, x1, y1 = box
     return ColourShape("rectangle", (x0, y0, x1, y1), color, (x1 - x0) * (y1 - y0), np.zeros((0, 2), np.int32))
-
-
-def text(words: str, *box: int) -> TextLine:
-    x0, y0, x1, y1 = box
-    return TextLine(text=words, confidence=1.0, box=(x0, y0, x1, y1), corners=((0.0, 0.0),) * 4)
 
 
 def marks(
@@ -102,10 +97,7 @@ def test_a_number_at_the_end_of_a_lying_bar(left: int, value: float) -> None:
     assert found[0].value == pytest.approx(value)
 
 
-def test_frames_and_axes_by_hand() -> None:
-    standing, lying = BarFrame(True, 200.0, None), BarFrame(False, 100.0, None)
-    assert (standing.ends((1, 2, 3, 4)), standing.across((1, 2, 3, 4))) == ((4, 2), (1, 3))
-    assert (lying.ends((1, 2, 3, 4)), lying.across((1, 2, 3, 4))) == ((1, 3), (2, 4))
+def test_an_axis_goes_through_a_base_line_that_is_two_pixels_away() -> None:
     axis = NumberAxis("y", -0.5, 100.0, ())
     assert axis.value(150) == 25
     assert axis.through_zero(202).value(201) == 0
@@ -214,10 +206,6 @@ def test_a_grid_line_over_a_bar_and_stacked_bars() -> None:
     assert [mark.label and mark.label.text for mark in marks] == [None, None, "Tue"], "which of two is the one of Mon?"
 
 
-def number(board: Board, text: str, box: tuple[int, int, int, int]) -> None:
-    board.lines.append(TextLine(text=text, confidence=1.0, box=box, corners=((0.0, 0.0),) * 4))
-
-
 def test_a_note_beside_the_tallest_bar_is_no_title() -> None:
     board = standing({"Mon": (99,), "Tue": (60,)})
     board.lines = [line for line in board.lines if line.text != "Harvest"]
@@ -263,7 +251,7 @@ def test_the_patch_of_a_name_in_a_legend(blocks: list[tuple[int, int, int, int]]
     board = Board((200, 40))
     for block in blocks:
         board.pen.rectangle(block, fill=RED)
-    number(board, "North", (100, 10, 130, 22))
+    board.lines.append(text("North", 100, 10, 130, 22))
     legend = find_legend(np.asarray(board.picture), board.lines, [(255, 255, 255)])
     assert [entry.color for entry in legend] == ([RED] if found else [])
 
@@ -284,14 +272,7 @@ def test_lines_are_read_where_their_labels_stand() -> None:
 
 
 def test_slices_of_a_pie_with_a_legend() -> None:
-    board = Board((420, 260))
-    turn = 0
-    for order, (name, share, colour) in enumerate((("Cat", 50, RED), ("Dog", 30, BLUE), ("Owl", 20, GREEN))):
-        board.pen.pieslice((20, 30, 219, 229), turn * 3.6, (turn + share) * 3.6, fill=colour)
-        board.pen.rectangle((280, 80 + 30 * order, 292, 92 + 30 * order), fill=colour)
-        board.write(name, (316, 86 + 30 * order))
-        turn += share
-    reading = read(board)
+    reading = read(pie())
     assert reading.kind == "pie"
     shares = {mark.label.text: mark.value for mark in reading.marks if mark.label}
     assert shares == pytest.approx({"Cat": 50, "Dog": 30, "Owl": 20}, abs=1)

@@ -29,10 +29,9 @@ from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.execution import Status
 from saccade.tools.context import ToolContext, ToolResult
-from saccade.tools.served import served_tools
 from saccade.tools.serving.backend import ToolServeSettings
 from saccade.tools.setup import VARIABLE, ToolCallSettings
-from saccade.tools.toolbox import Toolbox, named_tools
+from saccade.tools.toolbox import Toolbox, named_tools, served_tools
 
 CONTEXT = ToolContext({"chart": Image.new("RGB", (60, 40), "white")}, question="Find x.")
 

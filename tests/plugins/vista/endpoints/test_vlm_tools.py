@@ -29,14 +29,8 @@ from saccade.tools.registry import make_tool, own_name
 from saccade.tools.setup import VARIABLE
 
 CONTEXT = ToolContext({"chart": Image.new("RGB", (60, 40), "white")})
-
-
 NAMES = ("chartmoe", "chartassistant", "chartvlm", "diagram_formalizer", "gllava", "multimath")
-
-
 TABLE = "| label | value |\n|---|---|\n| Mon | 3 |"
-
-
 Named = Callable[[str], None]
 
 

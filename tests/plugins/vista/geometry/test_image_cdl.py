@@ -19,12 +19,9 @@ def test_a_right_triangle() -> None:
         "A": (6, 4), "B": (30, 24), "C": (6, 24),
     }  # fmt: skip
     assert [*_shape(reading), *_marks(reading)] == [
-        "Triangle(A,B,C)",
-        "Perpendicular(Line(B,C),Line(C,A))",
-        "Equals(LengthOf(Line(C,A)),20)",
-        "Equals(LengthOf(Line(B,C)),24)",
-        "Equals(LengthOf(Line(A,B)),x)",
-    ]
+        "Triangle(A,B,C)", "Perpendicular(Line(B,C),Line(C,A))", "Equals(LengthOf(Line(C,A)),20)",
+        "Equals(LengthOf(Line(B,C)),24)", "Equals(LengthOf(Line(A,B)),x)",
+    ]  # fmt: skip
 
 
 def test_an_arc_is_no_right_angle_and_strokes_are_equal_sides() -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from saccade.plugins.vista.geometry import inter_gps as solving
-from saccade.plugins.vista.geometry.figure import Fit, FormError, PlaneFigure, State, fit, read_term
-from saccade.plugins.vista.geometry.inter_gps import Place, _length, _lies, _proper, _read
-from saccade.plugins.vista.geometry.measures import centre_of, measure, polygon
+from saccade.plugins.vista.geometry.figure import FormError, PlaneFigure, State, fit, read_term
+from saccade.plugins.vista.geometry.measures import centre_of, measure
 from saccade.plugins.vista.geometry.statements import implied, residuals_of
 
 PLACES = {
@@ -18,11 +17,7 @@ PLACES = {
     "E": (2.0, 0.0), "F": (2.0, 3.0), "K": (1.0, 0.0), "H": (12.0, 0.0),
     "O": (2.0, 1.5), "M": (3.0, 1.0), "N": (8 / 3, 1.0),  # the middle; of the triangle ABC: incentre, centroid
 }  # fmt: skip
-
-
 OTHERS = {"r.O": 2.0, "r.M": 0.5, "x": 4.0, "y": 7.0, "∠1": 50.0, "∠x": 30.0}
-
-
 AOB = degrees(acos((-4 + 2.25) / 6.25))
 
 
@@ -234,93 +229,6 @@ def test_what_a_shape_within_a_statement_demands(form: str, values: list[float])
     assert [float(residual(placed(figure))[0]) for residual in made] == pytest.approx(values)
 
 
-def figure(*points: str, letters: str = "", radius: str = "") -> PlaneFigure:
-    made = PlaneFigure()
-    for name in points:
-        made.point(name)
-    for letter in letters:
-        made.unknown(letter)
-    if radius:
-        made.circle(radius)
-    return made
-
-
-@pytest.mark.parametrize(
-    ("place", "lies"),
-    [
-        ((50, 0), True), ((5, 0), False), ((5.1, 0), True), ((94.9, 0), True), ((95, 0), False), ((-50, 0), False),
-        ((50, 1.99), True), ((50, -1.99), True), ((50, 2), False), ((50, -2), False),
-    ],
-)  # fmt: skip
-def test_a_point_is_drawn_on_a_line_between_its_ends(place: Place, lies: bool) -> None:
-    turned = {"P": place, "A": (0.0, 0.0), "B": (100.0, 0.0)}
-    assert _lies(turned, "P", "A", "B") is lies
-    standing = {name: (7 + y, 9 + x) for name, (x, y) in turned.items()}
-    assert _lies(standing, "P", "A", "B") is lies
-    assert _lies({"A": (0, 0), "B": (9, 0)}, "P", "A", "B") is False
-    assert _lies({"P": (0, 0), "A": (3, 3), "B": (3, 3)}, "P", "A", "B") is False
-
-
-@pytest.mark.parametrize(
-    ("form", "lengths"),
-    [
-        ("Equals(LengthOf(Line(A,B)),5)", {("A", "B"): 5}), ("Equals(LengthOf(Line(A,B)),2.5)", {("A", "B"): 2.5}),
-        ("Equals(LengthOf(Line(A,B)),2.5.1)", {}), ("Equals(LengthOf(Line(A,B)),2x)", {}),
-        ("Equals(LengthOf(Line(A,B)),LengthOf(Line(C,D)))", {}), ("Equals(LengthOf(Line(A,B)))", {}),
-        ("Equals(LengthOf(Arc(A,B)),5)", {}), ("Equals(LengthOf(Line(A)),5)", {}), ("Equals(LengthOf(x),5)", {}),
-        ("Equals(MeasureOf(Line(A,B)),5)", {}), ("Find(LengthOf(Line(A,B)),5)", {}), ("Equals(LengthOf,5)", {}),
-    ],
-)  # fmt: skip
-def test_lengths_that_are_given_as_numbers(form: str, lengths: dict[tuple[str, str], float]) -> None:
-    assert _length(read_term(form)) == lengths
-    assert _read([form, "Find(x)"], {}).lengths == (lengths if not form.startswith("Find") else {})
-
-
-@pytest.mark.parametrize(
-    ("found", "drawn", "proper"),
-    [
-        ({"A": (0, 0), "B": (1, 0), "C": (0, 1)}, {}, True),
-        ({"A": (0, 0), "B": (0.9e-3, 0), "C": (0, 1)}, {}, False),  # a line has shrunk to a point
-        ({"A": (0, 0), "B": (1.1e-3, 0), "C": (0, 1)}, {}, True),
-        ({"A": (0, 0), "B": (1, 0), "C": (2, 0)}, {"A": (0, 0), "B": (1, 0), "C": (0, 1)}, False),  # 0° for 90°
-        ({"A": (0, 0), "B": (1, 0), "C": (-1, 0)}, {"A": (0, 0), "B": (1, 0), "C": (0, 1)}, False),  # 180° for 90°
-        ({"A": (0, 0), "B": (1, 0), "C": (2, 0.06)}, {"A": (0, 0), "B": (1, 0), "C": (0, 1)}, True),
-        ({"A": (0, 0), "B": (1, 0), "C": (2, 0.03)}, {"A": (0, 0), "B": (1, 0), "C": (0, 1)}, False),
-        ({"A": (0, 0), "B": (1, 0), "C": (-2, 0.06)}, {"A": (0, 0), "B": (1, 0), "C": (0, 1)}, True),
-        ({"A": (0, 0), "B": (1, 0), "C": (-2, 0.03)}, {"A": (0, 0), "B": (1, 0), "C": (0, 1)}, False),
-        ({"A": (0, 0), "B": (1, 0), "C": (2, 0)}, {"A": (0, 0), "B": (1, 0), "C": (5, 1)}, True),  # 11.3° drawn
-        ({"A": (0, 0), "B": (1, 0), "C": (2, 0)}, {"A": (0, 0), "B": (1, 0), "C": (4.5, 1)}, False),  # 12.5°
-        ({"A": (0, 0), "B": (1, 0), "C": (2, 0)}, {"A": (0, 0), "B": (1, 0), "C": (-5, 1)}, True),
-        ({"A": (0, 0), "B": (1, 0), "C": (2, 0)}, {"A": (0, 0), "B": (1, 0), "C": (-4.5, 1)}, False),
-        ({"A": (0, 0), "B": (1, 0), "C": (2, 0)}, {"A": (0, 0), "B": (1, 0)}, True),
-    ],
-)
-def test_which_figure_is_one(found: dict[str, Place], drawn: dict[str, Place], proper: bool) -> None:
-    made = PlaneFigure()
-    made.line("AB")
-    made.line("AC")
-    vector = np.zeros(len(made.columns))
-    for name, place in found.items():
-        vector[made.columns[f"{name}.x"] :][:2] = place
-    assert _proper(Fit(vector, 0.0, np.zeros((0, len(vector)))), made, drawn) is proper
-
-
-@pytest.mark.parametrize(
-    ("statement", "third", "proper"),
-    [
-        ("Triangle(A,B,C)", (2, 0), False), ("Triangle(A,B,C)", (2, 0.03), False), ("Triangle(A,B,C)", (2, 0.1), True),
-        ("Triangle(C,B,A)", (0.5, 0.03), True), ("Polygon(A,B,C)", (2, 0), True), ("Shape(A,B,C)", (2, 0), True),
-    ],
-)  # fmt: skip
-def test_a_corner_of_a_polygon_is_not_straight(statement: str, third: Place, proper: bool) -> None:
-    made = PlaneFigure()
-    polygon(read_term(statement), made)
-    vector = np.zeros(len(made.columns))
-    for name, place in {"A": (0, 0), "B": (1, 0), "C": third}.items():
-        vector[made.columns[f"{name}.x"] :][:2] = place
-    assert _proper(Fit(vector, 0.0, np.zeros((0, len(vector)))), made, {}) is proper
-
-
 def test_rhombi_are_not_folded_up_whatever_the_starts() -> None:
     forms = ("Rhombus(A,B,C,D)", "Equals(LengthOf(Line(A,C)),6)", "Equals(LengthOf(Line(B,D)),8)",
              "Find(PerimeterOf(Rhombus(A,B,C,D)))")  # fmt: skip
@@ -329,7 +237,8 @@ def test_rhombi_are_not_folded_up_whatever_the_starts() -> None:
 
 
 def test_a_residual_or_a_slope_without_a_finite_value_has_no_solution() -> None:
-    made = figure(letters="x")
+    made = PlaneFigure()
+    made.unknown("x")
     for residual in (lambda state: 1 / state["x"], lambda state: 1 + np.sqrt(state["x"])):
         found = fit([residual], made.columns, np.array([0.0]))
         assert (found.error, found.vector.tolist()) == (np.inf, [0])

@@ -14,14 +14,7 @@ from tests.plugins.vista.chart.drawn import Board
 from tests.plugins.vista.geometry.figures import circle, triangle
 
 from saccade.plugins.vista.geometry.figure import FormError, PlaneFigure, State, read_term
-from saccade.plugins.vista.geometry.image_cdl import (
-    ConstructionCdl,
-    DiagramLabel,
-    DiagramReading,
-    ImageCdl,
-    _marks,
-    _shape,
-)
+from saccade.plugins.vista.geometry.image_cdl import ConstructionCdl, DiagramLabel, DiagramReading, ImageCdl, _marks
 from saccade.plugins.vista.geometry.inter_gps import InterGps, solve, with_names
 from saccade.plugins.vista.geometry.measures import measure
 from saccade.plugins.vista.geometry.statements import residuals_of
@@ -31,8 +24,6 @@ from saccade.tools.base import Needs, Tool
 from saccade.tools.context import ToolContext
 
 SHARED = Path(__file__).parents[5] / "shared" / "data" / "geometry3k"
-
-
 RIGHT = ("Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,B)),10)", "Equals(MeasureOf(Angle(A,B,C)),60)")
 
 
@@ -85,20 +76,6 @@ def test_a_circle_in_a_triangle_touches_its_sides() -> None:
     assert not found.unread
 
 
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [("A", True), ("AB1", True), ("Ab", True), ("a", False), ("", False), ("ABCD", False), ("A_", False)],
-)
-def test_names_of_points(name: str, known: bool) -> None:
-    figure = PlaneFigure()
-    if known:
-        assert figure.point(name) == name
-    else:
-        with pytest.raises(FormError, match="names no point"):
-            figure.point(name)
-    assert len(figure.columns) == 2 * known
-
-
 @pytest.mark.parametrize(("through", "swept"), [(40, 80), (79.9, 80), (80.1, 280), (200, 280), (-0.1, 280)])
 def test_an_arc_runs_through_its_middle_point(through: float, swept: float) -> None:
     figure = PlaneFigure()
@@ -111,15 +88,6 @@ def test_an_arc_runs_through_its_middle_point(through: float, swept: float) -> N
         vector[0, figure.columns[f"{name}.x"]] = 5 * np.cos(np.radians(turn))
         vector[0, figure.columns[f"{name}.y"]] = 5 * np.sin(np.radians(turn))
     assert read(State(figure.columns, vector)) == pytest.approx([swept])
-
-
-def test_an_arc_needs_one_circle_that_it_lies_on() -> None:
-    figure = PlaneFigure()
-    with pytest.raises(FormError, match="not one circle through A, B"):
-        measure(read_term("MeasureOf(Arc(A,B))"), figure)
-    residuals_of(read_term("Circle(O)"), figure)
-    measure(read_term("MeasureOf(Arc(A,B))"), figure)
-    assert figure.arc_ends == [("A", "O"), ("B", "O")]
 
 
 def test_what_is_not_said_stays_open() -> None:
@@ -264,16 +232,6 @@ def test_how_a_circle_is_built(turns: tuple[int, ...], cdl: list[str]) -> None:
     assert blank.text.startswith("No polygon or circle that stands alone was found")
 
 
-@pytest.mark.parametrize(
-    ("count", "name"),
-    [(3, "Triangle"), (4, "Quadrilateral"), (5, "Pentagon"), (6, "Hexagon"), (7, "Heptagon"), (8, "Octagon")],
-)
-def test_polygons_by_their_corners(count: int, name: str) -> None:
-    corners = "ABCDEFGH"[:count]
-    seen = DiagramReading("polygon", dict.fromkeys(corners, (0.0, 0.0)))
-    assert list(_shape(seen)) == [f"{name}({','.join(corners)})"]
-
-
 def test_marks_of_equal_sides_and_of_angles() -> None:
     sides = (("A", "B"), ("B", "C"), ("C", "A"))
     for count, equal in ((0, []), (1, []), (2, ["BC"]), (3, ["BC", "CA"])):
@@ -313,8 +271,6 @@ def test_text_and_goal() -> None:
 
 
 SQUARE = {"A": (0.0, 0.0), "B": (10.0, 0.0), "C": (10.0, 10.0), "D": (0.0, 10.0)}
-
-
 SIDES = ("Line(A,B)", "Line(B,C)", "Line(C,D)", "Line(D,A)")
 
 

@@ -19,7 +19,7 @@ from saccade.plugins.vista import sam as sam_module
 from saccade.plugins.vista.chart_readers import DePlot, ReaderCheckpoint, UniChart, _generated, as_markdown, read_table
 from saccade.plugins.vista.checkpoint import CheckpointSlot, Placed
 from saccade.plugins.vista.grounding_dino import GroundingDino, Part, _outcome, _overlap, suppressed
-from saccade.plugins.vista.sam import Sam, _full_size, _load, _Prompt, _segment, _Segmenter, prepared
+from saccade.plugins.vista.sam import Sam, _load, _Prompt, _segment, _Segmenter, prepared
 from saccade.tools.base import Needs, Tool, ToolCallInput
 from saccade.tools.context import CallProblem, ProblemKind, ToolContext
 from saccade.tools.look import LookArguments, look
@@ -27,8 +27,6 @@ from saccade.tools.registry import make_tool
 from saccade.tools.setup import VARIABLE, ToolSetup
 
 PICTURE = Image.fromarray(np.random.default_rng(0).integers(0, 255, (90, 140, 3)).astype(np.uint8))
-
-
 Setup = Callable[[str, Callable[[Path], Path]], None]
 
 
@@ -163,8 +161,6 @@ def test_weights_that_cannot_be_loaded(name: str, tmp_path: Path, monkeypatch: p
 
 
 PHOTO = Image.new("RGB", (140, 90), "white")
-
-
 CONTEXT = ToolContext({"photo": PHOTO})
 
 
@@ -207,15 +203,6 @@ def test_a_checkpoint_is_loaded_once_where_and_as_the_setup_says(
     assert ["a/b" in text for text in caplog.messages] == [True] * 3
     with pytest.raises(UnavailableError, match=r"'torn' of sam cannot be loaded: OSError: it ends in the middle$"):
         written("torn").get()
-
-
-def test_weights_are_loaded_when_a_tool_is_told_to() -> None:
-    gotten: list[str] = []
-    for tool in (GroundingDino(), Sam(), DePlot(), UniChart()):
-        made: Any = tool
-        made._slot = SimpleNamespace(get=lambda name=tool.name: gotten.append(name))
-        made.load()
-    assert gotten == ["grounding_dino", "sam", "deplot", "unichart"]
 
 
 def test_a_checkpoint_of_something_else_is_no_sam(tmp_path: Path) -> None:
@@ -320,20 +307,6 @@ def test_one_pass_for_all_calls_and_no_ones_mistake_is_anothers() -> None:
     network.seen.clear()
     assert len(tool.run_batch([(calls[1], CONTEXT)])) == 1
     assert network.seen == []
-
-
-@pytest.mark.parametrize(("size", "scale"), [((20, 40), (0.5, 0.5)), ((20, 40), (0.5, 1.0)), ((1, 90), (0.2, 0.2))])
-def test_a_mask_has_the_size_of_the_image(size: tuple[int, int], scale: tuple[float, float]) -> None:
-    logits = np.full((5, 5), -1.0, np.float32)
-    logits[:, :2] = 1.0  # the left two of five parts of the square, whatever was padded below
-    segmenter = _Segmenter(None, 20, stretches=False)
-    assert not _full_size(logits * 0, size, segmenter, scale).any(), "as likely in as out is out"
-    mask = _full_size(logits, size, segmenter, scale)
-    assert mask.shape == size
-    assert set(np.unique(mask)) == {0, 255}
-    edge = int(np.flatnonzero(mask[0])[-1]) + 1
-    assert edge == pytest.approx(8 / scale[0], abs=2 / scale[0])
-    assert (mask[:, :edge] == 255).all()
 
 
 @pytest.mark.parametrize(

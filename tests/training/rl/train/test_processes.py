@@ -189,7 +189,6 @@ def done_steps(process: subprocess.Popen[bytes], metrics: Path, count: int) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # by peft
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
 @pytest.mark.parametrize("language", ["full", "lora"])
 def test_a_server_samples_with_the_weights_of_every_step(
@@ -210,7 +209,6 @@ def test_a_server_samples_with_the_weights_of_every_step(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # by peft
 def test_a_run_whose_servers_are_not_all_there_leaves_nothing_behind(tiny: Path, tasks: Path, tmp_path: Path) -> None:
     gone = "http://127.0.0.1:9"
     with running("vllm", policy(tiny), MediaStore(tmp_path / "served")) as server:
@@ -221,7 +219,6 @@ def test_a_run_whose_servers_are_not_all_there_leaves_nothing_behind(tiny: Path,
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # by peft
 def test_weights_that_do_not_arrive_end_the_run(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

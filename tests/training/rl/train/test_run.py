@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 from tests.training.rl.train.support import metrics, rl_settings, toy, untimed
@@ -16,6 +17,7 @@ from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.rl import curriculum
 from saccade.training.rl.curriculum import PASS_RATES, TaskPassRate
 from saccade.training.rl.metrics import RlCallback
+from saccade.training.rl.rollout import Rollout
 from saccade.training.rl.run import train
 from saccade.training.rl.settings import check_settings
 from saccade.training.rl.step import Trainer
@@ -91,6 +93,22 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     assert len(names[0]) == 8
 
 
+def test_recomputed_log_probabilities_stand_in_place_of_the_samplers(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sampler that is off by a constant changes nothing but the gap that is said and checked."""
+    toy(monkeypatch, talkative=True)
+    recipe = {"steps": 1, "optimizer": {"learning_rate": 1e-3, "updates": 2}, "loss": {"old_logprobs": "recompute"}}
+    settings = rl_settings(tiny, tasks, recipe=recipe, max_logprob_diff=0.75)
+    plain = Rollout.behaviour_logprobs
+    for name, off in (("true", 0.0), ("off", 0.5)):
+        monkeypatch.setattr(Rollout, "behaviour_logprobs", lambda self, off=off: plain(self) + np.float32(off))
+        train(settings, tmp_path / name)
+        assert metrics(tmp_path / name)[0]["logprob_gap"] == pytest.approx(off, abs=1e-3)
+    ours, theirs = (load_file(tmp_path / name / "model/model.safetensors") for name in ("true", "off"))
+    assert all(ours[name].equal(theirs[name]) for name in ours)
+
+
 def test_held_out_tasks_are_played_with_limits_of_their_own(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +127,6 @@ def test_held_out_episodes_are_no_longer_than_what_is_planned(tiny: Path, tasks:
         check_settings(rl_settings(tiny, tasks, recipe={"rollout": limits}, validation=watched))
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # by peft
 @pytest.mark.slow
 def test_adapters_learn_near_the_policy_without_them(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -77,7 +77,7 @@ def test_rounds_bring_new_tasks_until_groups_are_enough_or_rounds_are_over(
 class Noted(Updater):
     """Notes what it updates with; an update's loss is its number, its difference a tenth of it."""
 
-    def gradient(self, rollouts: Sequence[Rollout]) -> UpdateMetrics:
+    def gradient(self, rollouts: Sequence[Rollout], old: object) -> UpdateMetrics:
         notes: Any = self.learner
         notes.batches.append([item.id for item in rollouts])
         number = len(notes.batches)

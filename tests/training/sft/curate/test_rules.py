@@ -29,20 +29,11 @@ def test_low_scores_go_and_missing_ones_are_undecided(runs: Runs) -> None:
     assert result.ids == ["right"]
     assert result.reasons == {"wrong": "correct below 1", "unscored": "no score correct"}
     assert result.undecided == ["unscored"]
-
-
-def test_undecided_ones_may_stay(runs: Runs) -> None:
-    runs.write(runs.trajectory("unscored"), runs.trajectory("wrong", correct=0.0))
-    result = runs.curate({"name": "score", "undecided": "keep"})
-    assert result.ids == ["unscored"]
-    assert result.undecided == ["unscored"]
-    assert result.lines[0].kept
-
-
-def test_the_scores_that_there_are_are_named(runs: Runs) -> None:
-    runs.write(runs.trajectory("scored", correct=0.0), runs.trajectory("unscored"))
-    result = runs.curate({"name": "score", "score": "tools"})
-    assert [line.detail for line in result.lines] == ["scores: correct", "scores: none"]
+    stays = runs.curate({"name": "score", "undecided": "keep"})
+    assert (stays.ids, stays.undecided) == (["right", "unscored"], ["unscored"])
+    assert [line.kept for line in stays.lines] == [False, True]
+    named = runs.curate({"name": "score", "score": "tools"})
+    assert [line.detail for line in named.lines] == ["scores: correct", "scores: correct", "scores: none"]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +49,11 @@ def test_the_scores_that_there_are_are_named(runs: Runs) -> None:
         ("B", {"answer": "B", "choices": ("A", "B", "C")}, {}, True),
         ("B", {"answer": "red", "choices": ("blue", "red")}, {"letters": False}, False),
         ("C", {"answer": "red", "choices": ("blue", "red")}, {}, False),
+        ("Z", {"answer": "red", "choices": ("blue", "red")}, {}, False),
+        ("A", {"answer": "blue", "choices": ("blue", "red")}, {}, True),
+        ("C", {"answer": "C", "choices": ("blue", "red")}, {}, True),  # past the choices: a text as any other
+        (" A Cat ", {"answer": "A Cat"}, {"fold": False}, False),
+        ("\uff21 cat", {"answer": "a cat"}, {}, True),  # a letter of full width
     ],
 )
 def test_exact_answer(runs: Runs, answer: str, fields: dict[str, Any], settings: dict[str, Any], kept: bool) -> None:
@@ -245,23 +241,6 @@ def test_a_budget_that_cannot_be_counted_is_refused(runs: Runs, tmp_path: Path) 
     (tmp_path / "empty").mkdir()
     with pytest.raises(SettingsError, match="empty cannot be loaded"):
         runs.curate({"name": "budget", "tokenizer": str(tmp_path / "empty")})
-
-
-@pytest.mark.parametrize(
-    ("answer", "fields", "settings", "kept"),
-    [
-        ("Z", {"answer": "red", "choices": ("blue", "red")}, {}, False),
-        ("A", {"answer": "blue", "choices": ("blue", "red")}, {}, True),
-        ("C", {"answer": "C", "choices": ("blue", "red")}, {}, True),  # past the choices: a text as any other
-        (" A Cat ", {"answer": "A Cat"}, {"fold": False}, False),
-        ("\uff21 cat", {"answer": "a cat"}, {}, True),  # a letter of full width
-    ],
-)
-def test_exact_answer_at_the_ends_of_the_choices(
-    runs: Runs, answer: str, fields: dict[str, Any], settings: dict[str, Any], kept: bool
-) -> None:
-    runs.write(runs.trajectory("one", said(answer), task=fields))
-    assert bool(runs.curate({"name": "exact-answer", **settings}).ids) is kept
 
 
 def test_bounds_belong_to_what_is_kept(runs: Runs) -> None:

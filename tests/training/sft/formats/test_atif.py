@@ -17,9 +17,7 @@ from tests.training.sft.formats.cases import ALL, Scene, picture, read
 
 from saccade.errors import UnavailableError
 from saccade.plugins.integrations import atif as atif_format
-from saccade.plugins.integrations import atif as atif_read
-from saccade.plugins.integrations import atif_write
-from saccade.plugins.integrations.atif_write import RUN_PYTHON
+from saccade.plugins.integrations.atif import RUN_PYTHON
 from saccade.record.content import Answer, Code, Message, ParseError, TextPart, ToolCall, VideoPart
 from saccade.record.execution import Status
 from saccade.record.task import NamedMedia
@@ -71,11 +69,11 @@ def one_path() -> dict[str, str]:
 def test_any_trajectory_comes_back_whole(one_path: dict[str, str], written: Trajectory) -> None:
     parts = set(written._mentions())
     assume(len(parts) == len({part.sha256 for part in parts}))  # one file is one part
-    row = json.loads(json.dumps(atif_write.write_document(written, one_path)))
+    row = json.loads(json.dumps(atif_format.write_document(written, one_path)))
     document = atif.Trajectory.model_validate(row)
     assert document.to_json_dict() == row
     media = {one_path[part.sha256]: part for part in written.media()}
-    assert atif_read.read_own(document, media) == written
+    assert atif_format.read_own(document, media) == written
 
 
 def test_every_dialect_in_one_folder(scene: Scene) -> None:
@@ -132,7 +130,7 @@ def test_a_video_and_a_picture_that_atif_cannot_name(scene: Scene) -> None:
     assert back == written
     assert isinstance(back.prompt[0].parts[1], VideoPart)
     assert document["steps"][0]["message"][1]["text"].startswith("[media: media/")
-    content = atif_write.to_content((named,), {named.sha256: "a.tiff"})
+    content = atif_format.to_content((named,), {named.sha256: "a.tiff"})
     assert content == [{"type": "text", "text": "[media: a.tiff]"}]
 
 

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from saccade.errors import ModelRefusedError, SettingsError
-from saccade.media.download import MediaSettings
+from saccade.media.decode import MediaSettings
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart

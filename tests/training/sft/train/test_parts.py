@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 from types import ModuleType
 from typing import Any
 
@@ -15,10 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.training.sft.train.support import settings
 
+from saccade.core.disk import begin_folder
 from saccade.errors import TrainingError, UnavailableError
 from saccade.tokens.batch import Collator, forward_passes
 from saccade.tokens.pictures import PictureTensors
+from saccade.training import checkpoints
 from saccade.training.checkpoints import Checkpoints, RunState
+from saccade.training.learner import make_learner
 from saccade.training.optimizer import make_optimizer, rate_fraction
 from saccade.training.parallel import Processes
 from saccade.training.run import TrainingJournal
@@ -85,6 +91,7 @@ def test_checkpoints_appear_whole_and_the_old_ones_go_but_milestones(tmp_path: P
     assert kept.latest() is None
     for step in (1, 2, 4, 6, 10):
         kept.save(RunState(step, 7 * step, "data"), {"w": torch.full((2,), float(step))}, {"w/step": torch.tensor(1.0)})
+    kept.finish()
     (tmp_path / ".step-00000011.part").mkdir()  # as a kill leaves it
     assert sorted(path.name for path in tmp_path.glob("step-*")) == ["step-00000004", "step-00000006", "step-00000010"]
     found = kept.latest()
@@ -96,6 +103,63 @@ def test_checkpoints_appear_whole_and_the_old_ones_go_but_milestones(tmp_path: P
     (tmp_path / "step-00000010" / "weights.safetensors").write_bytes(b"torn")
     with pytest.raises(TrainingError, match="step-00000010"):
         kept.latest()
+
+
+KILLED = """
+import os, signal, sys, torch
+from pathlib import Path
+from saccade.training import checkpoints
+from saccade.training.parallel import Processes
+from saccade.training.settings import KeepSettings
+
+kept = checkpoints.Checkpoints(Path(sys.argv[1]), KeepSettings(), Processes(cpu=True))
+save_file, calls = checkpoints.save_file, []
+
+def save(tensors, path):
+    save_file(tensors, path)
+    calls.append(path)
+    if len(calls) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoints.save_file = save
+for step in (1, 2):
+    kept.save(checkpoints.RunState(step, 0, "data"), {"w": torch.ones(2) * step}, {"w/step": torch.tensor(1.0)})
+kept.finish()
+"""
+
+
+@pytest.mark.parametrize("files", [3, 4])
+def test_a_kill_while_a_checkpoint_is_written_leaves_the_last_whole_one(tmp_path: Path, files: int) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(files)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    found = Checkpoints(tmp_path, KeepSettings(), Processes(cpu=True)).latest()
+    assert found is not None
+    assert (found[0].step, found[1]["w"].tolist()) == (1, [1.0, 1.0])
+
+
+def test_a_checkpoint_is_written_beside_the_next_step(
+    trained: Trainable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds the weights as they were when it was begun; what the disk refuses is said when it is waited for."""
+    learner = make_learner(trained, OptimizerSettings(), Processes(cpu=True), shard=False)
+    kept, go_on = Checkpoints(tmp_path, KeepSettings(), Processes(cpu=True)), Event()
+    monkeypatch.setattr(checkpoints, "begin_folder", lambda folder: (go_on.wait(60), begin_folder(folder)))
+    name, weight = next(iter(trained.parameters().items()))
+    before = weight.detach().clone()
+    learner.save(kept, RunState(1, 0, "data"))
+    assert kept.finish(wait=False) is None
+    with torch.no_grad():
+        weight.zero_()
+    go_on.set()
+    assert kept.finish() == tmp_path / "step-00000001"
+    assert kept.finish() is None
+    found = kept.latest()
+    assert found is not None
+    assert torch.equal(found[1][name], before)
+    (tmp_path / "step-00000002").write_text("no folder")
+    learner.save(kept, RunState(2, 0, "data"))
+    with pytest.raises(OSError, match="step-00000002"):
+        kept.finish()
 
 
 def test_the_journal_forgets_what_lies_beyond_the_checkpoint(tmp_path: Path) -> None:

@@ -50,7 +50,6 @@ def test_shipped_recipes_say_what_decides_the_memory(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")  # peft asks for it
 @pytest.mark.parametrize("name", recipe_names("sft"))
 def test_shipped_recipes_fit_eight_gpus_of_80_gib(name: str) -> None:
     settings = load_settings(SftSettings, find_recipe("sft", name), [SEVEN])
@@ -62,7 +61,6 @@ def test_shipped_recipes_fit_eight_gpus_of_80_gib(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")  # peft asks for it
 def test_adapters_fit_one_gpu_of_32_gib() -> None:
     plan_memory(load_settings(SftSettings, find_recipe("sft", "lora"), [SEVEN]), 1, "cuda").check(32.0)
 

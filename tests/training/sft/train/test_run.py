@@ -60,7 +60,6 @@ def full(tiny: Path, run: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return out
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_the_loss_falls_and_the_log_says_so(full: Path) -> None:
     losses = metrics(full)
     assert len(losses) == 4
@@ -70,7 +69,6 @@ def test_the_loss_falls_and_the_log_says_so(full: Path) -> None:
     assert [path.name for path in sorted((full / "checkpoints").iterdir())] == ["step-00000002", "step-00000004"]
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize("stopped_after", [1, 3])
 def test_a_run_that_was_stopped_goes_on_as_if_never_stopped(
     stopped_after: int, full: Path, tiny: Path, run: Path, tmp_path: Path
@@ -83,7 +81,6 @@ def test_a_run_that_was_stopped_goes_on_as_if_never_stopped(
     assert metrics(out) == metrics(full)
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_it_does_not_go_on_with_other_settings_or_data(full: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="--resume"):
         train(settings(tiny, run), full)
@@ -102,7 +99,6 @@ def test_it_does_not_go_on_with_other_settings_or_data(full: Path, tiny: Path, r
         train(settings(tiny, moved), tmp_path / "out", resume=True)
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 async def test_the_trained_checkpoint_runs(full: Path, run: Path) -> None:
     model = LocalModel(str(full / "model"), LocalSettings(device="cpu"))
     store = MediaStore(run / "media")
@@ -113,15 +109,16 @@ async def test_the_trained_checkpoint_runs(full: Path, run: Path) -> None:
     await model.close()
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
     "change",
     [
-        {"batch": {"layout": "packed"}},
+        {"batch": {"layout": "padded"}},
         {"batch": {"tokens": 100_000}},
         {"batch": {"tokens": 1}},
         {"model": {"gradient_checkpointing": True}},
+        {"model": {"gradient_checkpointing": 1}},
+        {"model": {"gradient_checkpointing": "auto"}},
         {"model": {"attention": "eager"}},
         {"model": {"vision_attention": "eager"}},
         {"data": {"picture_cache_mib": 1}},
@@ -144,7 +141,6 @@ def trained_names(tiny: Path, out: Path) -> set[str]:
     return {name for name, value in after.items() if not torch.equal(value, before[name])}
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize(
     ("vision", "parts"), [("frozen", set()), ("projector", {"merger"}), ("full", {"merger", "blocks", "patch_embed"})]
 )
@@ -155,7 +151,6 @@ def test_only_the_chosen_weights_change(vision: str, parts: set[str], tiny: Path
     assert any("q_proj" in name for name in changed)
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_adapters_are_trained_merged_and_kept_beside(tiny: Path, run: Path, tmp_path: Path) -> None:
     plain = settings(
         tiny, run, model={"language": "lora", "vision": "frozen", "lora": {"targets": ["q_proj"]}}, steps=2
@@ -173,7 +168,6 @@ def test_adapters_are_trained_merged_and_kept_beside(tiny: Path, run: Path, tmp_
         train(settings(tiny, run, model={"language": "lora", "lora": {"targets": ["nothing"]}}), tmp_path / "third")
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_bfloat16_is_near_float32(full: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
     train(settings(tiny, run, model={"precision": "bfloat16"}, steps=1), tmp_path / "out")
     assert metrics(tmp_path / "out")[0] == pytest.approx(metrics(full)[0], rel=2e-2)
@@ -181,7 +175,6 @@ def test_bfloat16_is_near_float32(full: Path, tiny: Path, run: Path, tmp_path: P
     assert {value.dtype for value in exported.values()} == {torch.bfloat16}
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_held_out_tasks_are_looked_at(tiny: Path, run: Path, tmp_path: Path) -> None:
     watched = {"fraction": 0.4, "every": 1, "samples": 1, "sample_tokens": 4}
     out = tmp_path / "out"
@@ -195,13 +188,11 @@ def test_held_out_tasks_are_looked_at(tiny: Path, run: Path, tmp_path: Path) -> 
     assert list((out / "tensorboard").iterdir())
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_a_loss_that_is_no_number_ends_the_run(tiny: Path, run: Path, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"step [234] gave a loss of"):
         train(settings(tiny, run, optimizer={"learning_rate": 1e30, "warmup": 0.0, "clip": 0.0}), tmp_path / "out")
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_an_unknown_attention_is_refused(tiny: Path, run: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"model\.attention"):
         train(settings(tiny, run, model={"attention": "telepathy"}), tmp_path / "out")
@@ -209,7 +200,6 @@ def test_an_unknown_attention_is_refused(tiny: Path, run: Path, tmp_path: Path) 
         train(settings(tiny, run, model={"vision_attention": "telepathy"}), tmp_path / "out")
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_smaller_pictures_are_saved_with_the_model(tiny: Path, run: Path, tmp_path: Path) -> None:
     train(settings(tiny, run, model={"picture_pixels": 28 * 28 * 2}, steps=1), tmp_path / "out")
     kept = json.loads((tmp_path / "out" / "model" / "preprocessor_config.json").read_text())
@@ -218,7 +208,6 @@ def test_smaller_pictures_are_saved_with_the_model(tiny: Path, run: Path, tmp_pa
         train(settings(tiny, run, model={"picture_pixels": 4}, steps=1), tmp_path / "other")
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_pictures_that_prompts_show_smaller_are_kept_with_the_run(tiny: Path, run: Path, tmp_path: Path) -> None:
     train(settings(tiny, run, media={"shown_pixels": 1000}, steps=1), tmp_path / "out")
     stored = MediaStore(tmp_path / "out" / MEDIA)

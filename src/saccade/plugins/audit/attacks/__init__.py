@@ -14,10 +14,9 @@ from saccade.plugins.audit.attacks.files import FACTS, FILES, REST
 from saccade.plugins.audit.attacks.floods import FLOODS, NETWORK, RESOURCES
 from saccade.plugins.audit.attacks.forging import REPORTS, RUNTIME, WIRE
 from saccade.plugins.audit.attacks.processes import KERNEL, PROCESSES, STANDING
-from saccade.plugins.audit.attacks.restored import RESTORED
 from saccade.plugins.audit.attacks.rollback import BRANCHES, ROLLBACK
 from saccade.plugins.audit.attacks.runner import LIMITS, AttackOutcome, AttackRunner
-from saccade.plugins.audit.attacks.secrets import SECRETS
+from saccade.plugins.audit.attacks.secrets import RESTORED, SECRETS
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.registry import Audit
 

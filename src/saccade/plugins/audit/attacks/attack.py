@@ -6,8 +6,10 @@ bomb is bounded, so that running them on a machine without isolation is unpleasa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from saccade.sandbox.promises import Promise
 from saccade.sandbox.result import RunResult
@@ -159,3 +161,23 @@ class Attack:
     def program(self) -> str:
         """The code with the preamble in front."""
         return PREAMBLE + self.code
+
+
+_ATTACK: Final = re.compile(r"^== (\w+)(?:, ([\d.]+) s)?(, may lose its session)?: (.+(?:\n==   .+)*)\n", re.MULTILINE)
+
+
+def attacks(group: str, text: str, begin: str = "") -> tuple[Attack, ...]:
+    """Return the attacks of a text: each a line with its name and what it tries, then its program.
+
+    The line is `== name: tries`, or `== name, 2.0 s, may lose its session: tries`, and may go on in lines that begin
+    with `==` and three spaces. `begin` is put in front of every program.
+    """
+    parts = iter(_ATTACK.split(text)[1:])
+    return tuple(
+        Attack(
+            *(name, group, tries.replace("\n==  ", ""), begin + program),
+            may_lose_session=bool(loses),
+            wall_seconds=float(seconds) if seconds else None,
+        )
+        for name, seconds, loses, tries, program in zip(*[parts] * 5, strict=True)
+    )

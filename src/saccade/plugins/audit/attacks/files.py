@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from saccade.plugins.audit.attacks.attack import Attack, kept_with_its_thread
+from saccade.plugins.audit.attacks.attack import Attack, attacks, kept_with_its_thread
 from saccade.plugins.audit.attacks.rollback import GUEST
 
 FILES = (
-    Attack(
-        "read_passwd",
+    *attacks(
         "files",
-        "read /etc/passwd and /etc/shadow",
-        """
+        r"""
+== read_passwd: read /etc/passwd and /etc/shadow
 for path in ("/etc/passwd", "/etc/shadow", "/etc/hostname", "/root/.bashrc"):
     attempt(path, read, path)
-""",
-    ),
-    Attack(
-        "list_home",
-        "files",
-        "list the home folder and read files in it",
-        """
+== list_home: list the home folder and read files in it
 # A private root may show the folders on the way to the interpreter, and nothing beside them.
 ways = [os.path.realpath(way) + "/" for way in (sys.prefix, sys.base_prefix, sys.executable, *sys.path) if way]
 for place in {target["home"], "/root", "/home", os.environ.get("HOME") or "/root"}:
@@ -33,19 +26,9 @@ for place in {target["home"], "/root", "/home", os.environ.get("HOME") or "/root
         text = try_quietly(read, os.path.join(place, name))
         if text:
             breach("read: " + os.path.join(place, name))
-""",
-    ),
-    Attack(
-        "read_world_readable",
-        "files",
-        "read a world-readable file outside",
-        'attempt("canary", read, target["canary_file"])\n',
-    ),
-    Attack(
-        "write_outside",
-        "files",
-        "create, change and delete files outside",
-        """
+== read_world_readable: read a world-readable file outside
+attempt("canary", read, target["canary_file"])
+== write_outside: create, change and delete files outside
 folder = target["canary_folder"]
 attempt("create", open, folder + "/created", "w")
 attempt("append", open, target["canary_file"], "a")
@@ -59,13 +42,7 @@ for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/usr", "/"):
     path = place + "/saccade-attack-" + target["token"]
     if try_quietly(open, path, "w"):
         print("created", path)
-""",
-    ),
-    Attack(
-        "symlink_escape",
-        "files",
-        "reach outside through symbolic links",
-        """
+== symlink_escape: reach outside through symbolic links
 os.symlink("/", "root")
 os.symlink(target["canary_file"], "direct")
 os.symlink("../" * 20, "up")
@@ -73,18 +50,12 @@ attempt("absolute link", read, "root" + target["canary_file"])
 attempt("direct link", read, "direct")
 attempt("relative link", read, "up" + target["canary_file"])
 attempt("write through a link", open, "direct", "w")
-""",
-    ),
-    Attack(
-        "dotdot_escape",
-        "files",
-        "reach outside through .. and odd spellings",
-        """
+== dotdot_escape: reach outside through .. and odd spellings
 path = target["canary_file"]
 for spelling in ("../" * 30 + path, "/proc/self/root" + path, "/proc/self/cwd/" + "../" * 30 + path,
                  "/proc/1/root" + path, "//" + path, "/." + path, "./../" * 20 + path):
     attempt(spelling[:30], read, spelling)
-for spelling in ("\\u2025/" * 8 + path, "\\uff0e\\uff0e/" * 8 + path, "..\\u200b/" * 8 + path, ".. /" * 8 + path):
+for spelling in ("\u2025/" * 8 + path, "\uff0e\uff0e/" * 8 + path, "..\u200b/" * 8 + path, ".. /" * 8 + path):
     attempt(ascii(spelling[:12]), read, spelling)
 """,
     ),
@@ -100,34 +71,21 @@ os.mkfifo("fifo.png") if hasattr(os, "mkfifo") else None
         check=lambda result: "a picture from outside came back" if result.pictures else None,
         wall_seconds=2.0,
     ),
-    Attack(
-        "hard_links",
+    *attacks(
         "files",
-        "hard-link files from outside into the workspace",
-        """
+        r"""
+== hard_links: hard-link files from outside into the workspace
 import PIL
 for source in (target["canary_file"], sys.executable, PIL.__file__, "/etc/passwd"):
     attempt(source, os.link, source, "linked")
-""",
-    ),
-    Attack(
-        "patch_libraries",
-        "files",
-        "change the interpreter's and libraries' files",
-        """
+== patch_libraries: change the interpreter's and libraries' files
 import numpy, PIL
 for path in (numpy.__file__, PIL.__file__, os.__file__, sys.executable, numpy.core.__file__
              if hasattr(numpy, "core") else numpy.__file__):
     attempt("append to " + path, open, path, "ab")
     attempt("create beside " + path, open, os.path.dirname(path) + "/saccade_attack.pth", "w")
     attempt("rename " + path, os.rename, path, path + ".moved")
-""",
-    ),
-    Attack(
-        "inherited_folders",
-        "files",
-        "walk up from folders that descriptors still hold open",
-        """
+== inherited_folders: walk up from folders that descriptors still hold open
 flags = os.O_RDONLY | getattr(os, "O_PATH", 0)
 for fd in [None, *descriptors()]:
     try:
@@ -145,34 +103,16 @@ for fd in [None, *descriptors()]:
         breach(repr(os.read(inside, 100)))
     except OSError as error:
         print("stopped:", fd, error)
-""",
-    ),
-    Attack(
-        "chroot_escape",
-        "files",
-        "leave the private root by chroot, pivot_root and fchdir",
-        """
+== chroot_escape: leave the private root by chroot, pivot_root and fchdir
 attempt("chroot", os.chroot, ".")
 attempt("chroot by number", raw, "chroot", ctypes.c_char_p(b"."))
 attempt("pivot_root", raw, "pivot_root", ctypes.c_char_p(b"."), ctypes.c_char_p(b"."))
 attempt("canary", read, target["canary_file"])
-""",
-    ),
-    Attack(
-        "open_by_handle",
-        "files",
-        "open files by handle, past the mount table",
-        """
-handle = ctypes.create_string_buffer(b"\\x08\\0\\0\\0\\x01\\0\\0\\0\\x02\\0\\0\\0\\0\\0\\0\\0", 128)
+== open_by_handle: open files by handle, past the mount table
+handle = ctypes.create_string_buffer(b"\x08\0\0\0\x01\0\0\0\x02\0\0\0\0\0\0\0", 128)
 base = os.open(".", os.O_RDONLY)
 attempt("open_by_handle_at", raw, "open_by_handle_at", base, handle, 0)
-""",
-    ),
-    Attack(
-        "mount",
-        "files",
-        "mount a file system, the old and the new way",
-        """
+== mount: mount a file system, the old and the new way
 os.mkdir("m")
 for kind in (b"proc", b"tmpfs", b"sysfs", b"devtmpfs"):
     attempt("mount " + kind.decode(), raw, "mount", ctypes.c_char_p(b"none"), ctypes.c_char_p(b"m"),
@@ -181,39 +121,21 @@ attempt("bind", raw, "mount", ctypes.c_char_p(b"/"), ctypes.c_char_p(b"m"), ctyp
 attempt("remount", raw, "mount", ctypes.c_char_p(b"none"), ctypes.c_char_p(b"/"), ctypes.c_char_p(None), 32, 0)
 attempt("fsopen", raw, "fsopen", ctypes.c_char_p(b"tmpfs"), 0)
 attempt("open_tree", raw, "open_tree", -100, ctypes.c_char_p(b"/"), 1)
-""",
-    ),
-    Attack(
-        "device_nodes",
-        "files",
-        "make and open devices",
-        """
+== device_nodes: make and open devices
 attempt("mknod", os.mknod, "disk", stat.S_IFBLK | 0o600, os.makedev(8, 0))
 attempt("mknod mem", os.mknod, "mem", stat.S_IFCHR | 0o600, os.makedev(1, 1))
 for path in ("/dev/mem", "/dev/kmem", "/dev/sda", "/dev/vda", "/dev/fuse", "/dev/kvm", "/dev/net/tun", "/dev/kmsg",
              "/dev/ptmx", "/dev/tty"):
     for mode in (os.O_RDONLY, os.O_RDWR):
         attempt(path, os.open, path, mode | os.O_NONBLOCK)
-""",
-    ),
-    Attack(
-        "setuid_files",
-        "files",
-        "make set-uid files and run set-uid programs",
-        """
+== setuid_files: make set-uid files and run set-uid programs
 import shutil
-with open("script", "w") as f: f.write("#!/bin/sh\\nid\\n")
+with open("script", "w") as f: f.write("#!/bin/sh\nid\n")
 os.chmod("script", 0o6755)
 for program in ("/usr/bin/su", "/usr/bin/sudo", "/usr/bin/passwd", "/bin/mount", "./script"):
     attempt(program, os.execv, program, [program])
 attempt("chown", os.chown, "script", 0, 0) if os.geteuid() else None
-""",
-    ),
-    Attack(
-        "kernel_switches",
-        "files",
-        "write to /proc/sys, /sys and /proc/self",
-        """
+== kernel_switches: write to /proc/sys, /sys and /proc/self
 for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/vm/drop_caches",
              "/proc/sysrq-trigger", "/proc/self/uid_map", "/proc/1/oom_score_adj", "/sys/kernel/uevent_helper",
              "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
@@ -225,12 +147,10 @@ for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/pro
 
 # Attacks that ask for facts: of other sessions, of the zygote's past, of the host.
 
-FACTS = (
-    Attack(
-        "frames_below_the_cell",
-        "facts",
-        "read what the functions below the program's own frames know",
-        """
+FACTS = attacks(
+    "facts",
+    """
+== frames_below_the_cell: read what the functions below the program's own frames know
 frame, seen = sys._getframe(), []
 while frame:
     seen.append((frame.f_code.co_name, sorted(frame.f_locals) if frame.f_locals is not globals() else []))
@@ -241,45 +161,24 @@ while frame:
             breach(f"{frame.f_code.co_name} knows {name}")
     frame = frame.f_back
 print(seen)
-""",
-    ),
-    Attack(
-        "objects_of_the_books",
-        "facts",
-        "find the objects in which the sandbox keeps its books",
-        """
+== objects_of_the_books: find the objects in which the sandbox keeps its books
 import gc
 gc.unfreeze() if hasattr(gc, "unfreeze") else None
 for thing in gc.get_objects():
     if "guest" in type(thing).__module__ and type(thing).__name__ in ("Zygote", "Nursery", "SessionEntry", "Template"):
         breach("there is a " + type(thing).__name__)
-""",
-    ),
-    Attack(
-        "load_of_the_machine",
-        "facts",
-        "ask how much memory is free, how many processes there are, and how busy they are",
-        "numbers = (ctypes.c_ulong * 16)()\nif not _libc.sysinfo(numbers): breach(f'it is told {list(numbers)}')\n"
-        "for ask in os.getloadavg, lambda: read('/proc/meminfo'), lambda: read('/proc/stat'): attempt('it', ask)",
-    ),
-    Attack(
-        "clocks_of_other_processes",
-        "facts",
-        "ask for the CPU clocks of other processes",
-        """
+== load_of_the_machine: ask how much memory is free, how many processes there are, and how busy they are
+numbers = (ctypes.c_ulong * 16)()
+if not _libc.sysinfo(numbers): breach(f'it is told {list(numbers)}')
+for ask in os.getloadavg, lambda: read('/proc/meminfo'), lambda: read('/proc/stat'): attempt('it', ask)
+== clocks_of_other_processes: ask for the CPU clocks of other processes
 import struct
 for pid in [p for p in range(1, 400) if p != os.getpid()]:
     buffer = ctypes.create_string_buffer(16)
     if _libc.clock_gettime(ctypes.c_int((~pid << 3) | 2), buffer) == 0:
         breach(f"process {pid} has used {struct.unpack('qq', buffer.raw)}")
         break
-""",
-    ),
-    Attack(
-        "ids_of_other_processes",
-        "facts",
-        "find out which process ids exist",
-        """
+== ids_of_other_processes: find out which process ids exist
 me = os.getpid()
 for name, ask in (("getpgid", os.getpgid), ("getsid", os.getsid),
                   ("affinity", os.sched_getaffinity), ("scheduler", os.sched_getscheduler),
@@ -291,23 +190,12 @@ for name, ask in (("getpgid", os.getpgid), ("getsid", os.getsid),
         except OSError: continue
         found.append(pid)
     if found: breach(f"{name} knows {found[:5]}")
-""",
-    ),
-    Attack(
-        "watch_what_others_open",
-        "facts",
-        "watch the interpreter's files for what others open",
-        """
+== watch_what_others_open: watch the interpreter's files for what others open
 fd = _libc.inotify_init1(0o4000)
 if fd >= 0 and _libc.inotify_add_watch(fd, os.path.dirname(os.__file__).encode(), 0x20) >= 0:
     breach("files that all sessions read can be watched")
-""",
-    ),
-    Attack(
-        "folders_above_the_own",
-        "facts",
-        "learn from the folders above the workspace when other sessions were opened, and how many there are",
-        """
+== folders_above_the_own: learn from the folders above the workspace when other sessions were opened, and how many
+==   there are
 family = os.path.dirname(os.readlink("/proc/self/cwd"))
 base = os.path.dirname(family)
 if os.stat(base).st_mtime_ns > os.stat(family).st_mtime_ns - 20_000_000:
@@ -315,13 +203,8 @@ if os.stat(base).st_mtime_ns > os.stat(family).st_mtime_ns - 20_000_000:
 room = os.statvfs(base)
 if base.count("/") == 1 and room.f_files != room.f_ffree:
     breach(f"{room.f_files - room.f_ffree} folders of sessions are in use")
-""",
-    ),
-    Attack(
-        "files_in_memory",
-        "facts",
-        "ask which pages of the interpreter's files are in memory, and which of its names: what others have used",
-        """
+== files_in_memory: ask which pages of the interpreter's files are in memory, and which of its names: what others
+==   have used
 import mmap, struct
 path = os.__file__
 fd = os.open(path, os.O_RDONLY)
@@ -337,38 +220,21 @@ import numpy as np
 where = np.frombuffer(page, np.uint8).ctypes.data
 if _libc.mincore(ctypes.c_void_p(where), ctypes.c_size_t(mmap.PAGESIZE), ctypes.create_string_buffer(1)) == 0:
     breach("mincore tells it")
-""",
-    ),
-    Attack(
-        "who_holds_the_wire",
-        "facts",
-        "ask the own socket who made it",
-        """
+== who_holds_the_wire: ask the own socket who made it
 for s in sockets():
     for option in (17, 77, 31, 59):
         try: data = s.getsockopt(socket.SOL_SOCKET, option, 64)
         except OSError as error: print("stopped:", option, error); continue
         breach(f"option {option} gives {data}")
-""",
-    ),
-    Attack(
-        "own_command_line",
-        "facts",
-        "find the host's folder and process id in the arguments of the interpreter",
-        """
+== own_command_line: find the host's folder and process id in the arguments of the interpreter
 count, words = ctypes.c_int(), ctypes.POINTER(ctypes.c_wchar_p)()
 ctypes.pythonapi.Py_GetArgcArgv(ctypes.byref(count), ctypes.byref(words))
 said = [words[i] for i in range(count.value)] + sys.argv + sys.orig_argv
 if any(str(target["host_pid"]) in str(word) for word in said if word):
     breach("the arguments name the host's process")
+== name_of_the_host: read the name of the machine
+print(os.uname().nodename)
 """,
-    ),
-    Attack(
-        "name_of_the_host",
-        "facts",
-        "read the name of the machine",
-        "print(os.uname().nodename)\n",
-    ),
 )
 
 

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from saccade.plugins.audit.attacks.attack import Attack, nothing_more
+from saccade.plugins.audit.attacks.attack import Attack, attacks, nothing_more
 from saccade.sandbox.result import RunResult
 
-FLOODS = (
-    Attack(
-        "output_flood",
-        "resources",
-        "print a gigabyte",
-        'line = "x" * (1 << 20)\nfor _ in range(1024): print(line)\n',
-    ),
-    Attack(
-        "descriptor_flood",
-        "resources",
-        "write a gigabyte to descriptor 1 and to descriptor 2",
-        'block = b"y" * (1 << 20)\nfor _ in range(1024): os.write(1, block); os.write(2, block)\n',
-    ),
-    Attack(
-        "output_rewritten",
-        "resources",
-        "seek, truncate, map and lengthen the file behind stdout",
-        """
+FLOODS = attacks(
+    "resources",
+    """
+== output_flood: print a gigabyte
+line = "x" * (1 << 20)
+for _ in range(1024): print(line)
+== descriptor_flood: write a gigabyte to descriptor 1 and to descriptor 2
+block = b"y" * (1 << 20)
+for _ in range(1024): os.write(1, block); os.write(2, block)
+== output_rewritten, may lose its session: seek, truncate, map and lengthen the file behind stdout
 for fd in (1, 2):
     try_quietly(os.ftruncate, fd, 1 << 40)
     try_quietly(os.lseek, fd, 1 << 40, os.SEEK_SET)
@@ -34,42 +26,23 @@ for fd in (1, 2):
     try_quietly(os.ftruncate, fd, 0)
     import fcntl
     try_quietly(fcntl.fcntl, fd, 1033, 15)  # F_ADD_SEALS: every seal, so that nobody can empty it again
-""",
-        may_lose_session=True,
-    ),
-    Attack(
-        "figure_flood",
-        "resources",
-        "open 10,000 figures",
-        "import matplotlib.pyplot as plt\nfor _ in range(10_000): plt.figure()\nplt.show()\n",
-    ),
-    Attack(
-        "shown_flood",
-        "resources",
-        "show 10,000 pictures",
-        'from PIL import Image\nfor i in range(10_000): Image.new("L", (40, 40), i % 256).show()\n',
-    ),
-    Attack(
-        "huge_picture",
-        "resources",
-        "show a picture of 30,000 by 30,000 pixels",
-        """
+== figure_flood: open 10,000 figures
+import matplotlib.pyplot as plt
+for _ in range(10_000): plt.figure()
+plt.show()
+== shown_flood: show 10,000 pictures
+from PIL import Image
+for i in range(10_000): Image.new("L", (40, 40), i % 256).show()
+== huge_picture: show a picture of 30,000 by 30,000 pixels
 from PIL import Image
 Image.new("L", (30_000, 30_000)).show()
 Image.new("RGB", (30_000, 30_000)).show()
-""",
-    ),
-    Attack(
-        "huge_figure",
-        "resources",
-        "draw a figure of 100,000 by 100,000 pixels",
-        "import matplotlib.pyplot as plt\nplt.figure(figsize=(1000, 1000), dpi=100)\nplt.plot([1])\nplt.show()\n",
-    ),
-    Attack(
-        "decompression_bomb",
-        "resources",
-        "write PNG files that decode to gigabytes",
-        """
+== huge_figure: draw a figure of 100,000 by 100,000 pixels
+import matplotlib.pyplot as plt
+plt.figure(figsize=(1000, 1000), dpi=100)
+plt.plot([1])
+plt.show()
+== decompression_bomb: write PNG files that decode to gigabytes
 import struct, zlib
 def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -79,13 +52,7 @@ for side in (20_000, 200_000, 2**31 - 1):
         f.write(bytes([137]) + b"PNG" + bytes([13, 10, 26, 10]))
         f.write(chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)))
         f.write(chunk(b"IDAT", body) + chunk(b"IEND", b""))
-""",
-    ),
-    Attack(
-        "lying_picture",
-        "resources",
-        "show objects whose size and bytes lie",
-        """
+== lying_picture: show objects whose size and bytes lie
 from PIL import Image
 class Liar(Image.Image):
     @property
@@ -102,7 +69,6 @@ im._size = (100_000, 100_000)
 try_quietly(im.show)
 liar
 """,
-    ),
 )
 
 
@@ -134,23 +100,16 @@ RESOURCES = (
         _not_kept,
     ),
     _many_maps("private_mappings", 2, "keep thousands of private mappings of a file, and go on"),
-    Attack(
-        "memory_bomb",
+    *attacks(
         "resources",
-        "use several times the memory limit",
-        """
+        r"""
+== memory_bomb: use several times the memory limit
 hoard, size = [], 0
 while size < 4 * target["memory"]:
     hoard.append(bytearray(b"x") * (1 << 24))
     size += 1 << 24
 breach("%d MiB of memory were written" % (size >> 20))
-""",
-    ),
-    Attack(
-        "memory_by_mmap",
-        "resources",
-        "reserve and touch memory by mmap, shared and private",
-        """
+== memory_by_mmap: reserve and touch memory by mmap, shared and private
 import mmap
 size = 4 * target["memory"]
 for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE, mmap.MAP_SHARED | 0x4000):
@@ -159,13 +118,7 @@ for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE, mmap.MAP_SHARED | 0x4000):
         for place in range(0, size, 4096):
             area[place] = 1
         breach("mmap of %d MiB with flags %x was written" % (size >> 20, flags))
-""",
-    ),
-    Attack(
-        "memory_by_processes",
-        "resources",
-        "pass the memory limit with many processes together",
-        """
+== memory_by_processes, 3.0 s: pass the memory limit with many processes together
 import time
 children = 0
 for _ in range(8):
@@ -179,14 +132,7 @@ for _ in range(8):
         print("stopped:", error)
         break
 time.sleep(1)
-""",
-        wall_seconds=3.0,
-    ),
-    Attack(
-        "memory_by_memfd",
-        "resources",
-        "hide memory in memory files",
-        """
+== memory_by_memfd: hide memory in memory files
 total, files, block = 0, [], b"x" * (1 << 22)
 try:
     while total < 4 * target["memory"]:
@@ -197,13 +143,7 @@ try:
     breach("%d MiB in memory files" % (total >> 20))
 except (OSError, MemoryError) as error:
     print("stopped:", total >> 20, "MiB", error)
-""",
-    ),
-    Attack(
-        "shared_memory_that_stays",
-        "resources",
-        "leave SysV shared memory and message queues behind",
-        """
+== shared_memory_that_stays: leave SysV shared memory and message queues behind
 segment = try_quietly(raw, "shmget", target["sysv_new_key"], 1 << 20, 0o1666)
 if segment is not None:
     print("segment", segment)
@@ -211,25 +151,13 @@ try_quietly(raw, "msgget", target["sysv_new_key"], 0o1666)
 try_quietly(raw, "semget", target["sysv_new_key"], 1, 0o1666)
 try_quietly(raw, "mq_open", ctypes.c_char_p(b"saccade-attack"), 0o102, 0o600, 0)
 try_quietly(open, "/dev/shm/saccade-attack-" + target["token"], "w")
-""",
-    ),
-    Attack(
-        "shared_memory_past_rollback",
-        "resources",
-        "keep a shared mapping that survives the rollback of a failed call",
-        """
+== shared_memory_past_rollback: keep a shared mapping that survives the rollback of a failed call
 import mmap
 area = mmap.mmap(-1, 4096)
 area[:4] = b"kept"
 keep = "changed"
 raise RuntimeError("roll me back")
-""",
-    ),
-    Attack(
-        "disk_fill",
-        "resources",
-        "fill the disk through the workspace and everywhere else",
-        """
+== disk_fill: fill the disk through the workspace and everywhere else
 written = 0
 block = b"x" * (1 << 20)
 for place in (".", "/tmp", "/dev/shm", "/var/tmp", target["canary_folder"]):
@@ -242,13 +170,7 @@ for place in (".", "/tmp", "/dev/shm", "/var/tmp", target["canary_folder"]):
         print("stopped:", place, written >> 20, "MiB", error)
 if written > 2 * target["workspace_bytes"]:
     breach("%d MiB were written" % (written >> 20))
-""",
-    ),
-    Attack(
-        "large_file",
-        "resources",
-        "write a file larger than the limit, plainly and by growing it",
-        """
+== large_file: write a file larger than the limit, plainly and by growing it
 size = target["file_bytes"] + (1 << 20)
 def grow(name, how):
     fd = os.open(name, os.O_CREAT | os.O_RDWR)
@@ -262,13 +184,7 @@ attempt("ftruncate", grow, "b", lambda fd: os.ftruncate(fd, size))
 attempt("fallocate", grow, "c", lambda fd: os.posix_fallocate(fd, 0, size))
 attempt("sendfile", grow, "d", lambda fd: [os.sendfile(fd, os.open("/dev/zero", os.O_RDONLY), None, 1 << 20)
                                           for _ in range((size >> 20) + 1)])
-""",
-    ),
-    Attack(
-        "sparse_files",
-        "resources",
-        "huge sparse files and a file of many holes",
-        """
+== sparse_files: huge sparse files and a file of many holes
 for power in (40, 50, 62):
     try_quietly(lambda: open("s%d" % power, "wb").truncate(1 << power))
     if os.path.exists("s%d" % power) and os.stat("s%d" % power).st_size > target["file_bytes"]:
@@ -277,13 +193,7 @@ f = open("holes", "wb")
 for place in range(0, target["file_bytes"] - 4096, 65536):
     f.seek(place); f.write(b"x")
 f.close()
-""",
-    ),
-    Attack(
-        "many_files",
-        "resources",
-        "create 100,000 files",
-        """
+== many_files, 3.0 s: create 100,000 files
 made = 0
 try:
     for number in range(100_000):
@@ -292,14 +202,7 @@ try:
     breach("100,000 files were made")
 except OSError as error:
     print("stopped:", made, error)
-""",
-        wall_seconds=3.0,
-    ),
-    Attack(
-        "strange_files",
-        "resources",
-        "fill the workspace with FIFOs, link loops, deep folders and odd names",
-        """
+== strange_files: fill the workspace with FIFOs, link loops, deep folders and odd names
 for number in range(20):
     try_quietly(os.mkfifo, "fifo%d.png" % number)
     try_quietly(os.symlink, "loop%d" % ((number + 1) % 20), "loop%d" % number)
@@ -313,18 +216,12 @@ try:
 except OSError as error:
     print("stopped:", error)
 os.chdir(here)
-for name in (b"\\xff\\xfe.png", "\\u202egnp.exe".encode(), b"new\\nline.png", b" .png", b"-rf", b"a" * 255):
+for name in (b"\xff\xfe.png", "\u202egnp.exe".encode(), b"new\nline.png", b" .png", b"-rf", b"a" * 255):
     try_quietly(lambda: os.close(os.open(name, os.O_CREAT | os.O_WRONLY)))
 os.mkdir("locked"); open("locked/x.png", "w").close(); os.chmod("locked", 0)
 s = try_quietly(socket.socket, socket.AF_UNIX)
 if s: try_quietly(s.bind, "sock.png")
-""",
-    ),
-    Attack(
-        "picture_swapped_while_read",
-        "resources",
-        "swap a picture file for something else while it is being captured",
-        """
+== picture_swapped_while_read: swap a picture file for something else while it is being captured
 import threading
 from PIL import Image
 Image.new("RGB", (50, 50)).save("a.png")
@@ -334,13 +231,7 @@ def swap():
         try_quietly(os.rename, "a.png", "c.png"); try_quietly(os.symlink, target["canary_picture"], "a.png")
         try_quietly(os.remove, "a.png"); try_quietly(os.rename, "c.png", "a.png")
 threading.Thread(target=swap, daemon=True).start()
-""",
-    ),
-    Attack(
-        "many_descriptors",
-        "resources",
-        "open descriptors without end",
-        """
+== many_descriptors: open descriptors without end
 made = []
 try:
     for _ in range(100_000):
@@ -348,17 +239,11 @@ try:
     breach("100,000 descriptors were opened")
 except OSError as error:
     print("stopped:", len(made), error)
-""",
-    ),
-    Attack(
-        "video_bomb",
-        "resources",
-        "decode small videos that announce huge frames",
-        """
+== video_bomb: decode small videos that announce huge frames
 import resource, struct
 import decord
 size, body = 16_000, bytes(4000)
-frame = struct.pack("<I", 16 | len(body) // 2 << 5)[:3] + b"\\x9d\\x01\\x2a" + struct.pack("<HH", size, size) + body
+frame = struct.pack("<I", 16 | len(body) // 2 << 5)[:3] + b"\x9d\x01\x2a" + struct.pack("<HH", size, size) + body
 head = struct.pack("<4sHH4sHHIIII", b"DKIF", 0, 32, b"VP80", size, size, 25, 1, 1, 0)
 with open("bomb.ivf", "wb") as f:
     f.write(head + struct.pack("<IQ", len(frame), 0) + frame)
@@ -376,41 +261,18 @@ for _ in range(4 * target["memory"] // (size * size) + 4):
     if used > 2 * target["memory"] + (512 << 20):
         breach("%d MiB were used" % (used >> 20))
         break
-""",
-    ),
-    Attack(
-        "regular_expression",
-        "resources",
-        "a regular expression that backtracks for ever",
-        'import re\nre.match(r"(a|a)*$", "a" * 60 + "b")\n',
-        wall_seconds=0.5,
-    ),
-    Attack(
-        "numpy_for_minutes",
-        "resources",
-        "numpy in one C call for minutes",
-        "import numpy as np\na = np.ones((5000, 5000), np.float32)\nfor _ in range(1000): np.linalg.inv(a @ a)\n",
-        wall_seconds=0.7,
-    ),
-    Attack(
-        "python_in_c",
-        "resources",
-        "a loop inside one C call that never checks for signals",
-        "sum(iter(int, 1))\n",
-        wall_seconds=0.5,
-    ),
-    Attack(
-        "huge_number",
-        "resources",
-        "arithmetic with numbers of a billion digits",
-        "x = 7 ** (10 ** 9)\n",
-        wall_seconds=0.5,
-    ),
-    Attack(
-        "raise_limits",
-        "resources",
-        "raise the own resource limits and priority",
-        """
+== regular_expression, 0.5 s: a regular expression that backtracks for ever
+import re
+re.match(r"(a|a)*$", "a" * 60 + "b")
+== numpy_for_minutes, 0.7 s: numpy in one C call for minutes
+import numpy as np
+a = np.ones((5000, 5000), np.float32)
+for _ in range(1000): np.linalg.inv(a @ a)
+== python_in_c, 0.5 s: a loop inside one C call that never checks for signals
+sum(iter(int, 1))
+== huge_number, 0.5 s: arithmetic with numbers of a billion digits
+x = 7 ** (10 ** 9)
+== raise_limits: raise the own resource limits and priority
 import resource
 for name in ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_NPROC", "RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_CPU", "RLIMIT_CORE"):
     which = getattr(resource, name)
@@ -430,12 +292,10 @@ attempt("oom score", lambda: open("/proc/self/oom_score_adj", "w").write("-1000"
 
 # Attacks on the network: sockets of every family, loopback, abstract and file sockets, descriptors as cargo.
 
-NETWORK = (
-    Attack(
-        "connect_out",
-        "network",
-        "connect to the internet and look up a name",
-        """
+NETWORK = attacks(
+    "network",
+    r"""
+== connect_out, 3.0 s: connect to the internet and look up a name
 def connect(family, address):
     with socket.socket(family, socket.SOCK_STREAM) as s:
         s.settimeout(1)
@@ -444,14 +304,7 @@ def connect(family, address):
 attempt("IPv4", connect, socket.AF_INET, ("192.0.2.1", 80))
 attempt("IPv6", connect, socket.AF_INET6, ("2001:db8::1", 80))
 attempt("lookup", socket.gethostbyname, "example.invalid")
-""",
-        wall_seconds=3.0,
-    ),
-    Attack(
-        "connect_loopback",
-        "network",
-        "connect to a service on the loopback interface",
-        """
+== connect_loopback, 4.0 s: connect to a service on the loopback interface
 def connect(kind, address):
     with socket.socket(socket.AF_INET, kind) as s:
         s.settimeout(1)
@@ -464,14 +317,7 @@ def datagram():
 try_quietly(datagram)  # may succeed into an empty network; the host knows whether it arrived
 import urllib.request
 attempt("HTTP", urllib.request.urlopen, "http://127.0.0.1:" + str(target["port"]), timeout=1)
-""",
-        wall_seconds=4.0,
-    ),
-    Attack(
-        "listen",
-        "network",
-        "offer a service to the network",
-        """
+== listen: offer a service to the network
 def listen():
     with socket.socket() as s:
         s.bind(("0.0.0.0", target["free_port"]))
@@ -479,40 +325,22 @@ def listen():
         import time
         time.sleep(0.3)
 try_quietly(listen)  # in a network of its own nobody can reach it; the host tries
-""",
-    ),
-    Attack(
-        "unix_file_socket",
-        "network",
-        "connect to a Unix socket of the host in the file system",
-        """
+== unix_file_socket: connect to a Unix socket of the host in the file system
 def connect(path):
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(path)
 attempt("file socket", connect, target["unix_path"])
 for path in ("/var/run/docker.sock", "/run/systemd/private", "/run/dbus/system_bus_socket", "/dev/log"):
     attempt(path, connect, path)
-""",
-    ),
-    Attack(
-        "abstract_socket",
-        "network",
-        "connect to an abstract Unix socket of the host",
-        """
+== abstract_socket: connect to an abstract Unix socket of the host
 def connect(kind):
     with socket.socket(socket.AF_UNIX, kind) as s:
-        s.connect("\\0" + target["abstract"])
+        s.connect("\0" + target["abstract"])
         s.send(b"attack")
 attempt("stream", connect, socket.SOCK_STREAM)
 attempt("datagram", connect, socket.SOCK_DGRAM)
 attempt("packets", connect, socket.SOCK_SEQPACKET)
-""",
-    ),
-    Attack(
-        "raw_sockets",
-        "network",
-        "open raw, packet, netlink, vsock, kernel-crypto and Bluetooth sockets",
-        """
+== raw_sockets: open raw, packet, netlink, vsock, kernel-crypto and Bluetooth sockets
 families = dict(packet=17, netlink=16, vsock=40, alg=38, bluetooth=31, can=29, key=15, rds=21, tipc=30, xdp=44, x25=9)
 for name, family in families.items():
     for kind in (1, 2, 3, 5):
@@ -524,13 +352,8 @@ for name, family in families.items():
             breach("a socket of family " + name)
 attempt("raw IPv4", raw, "socket", 2, 3, 1)
 attempt("raw IPv4 by module", socket.socket, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
-""",
-    ),
-    Attack(
-        "descriptors_over_the_wire",
-        "network",
-        "send open files and sockets to the host over the session's own socket",
-        """
+== descriptors_over_the_wire, may lose its session: send open files and sockets to the host over the session's own
+==   socket
 import array
 pair = try_quietly(socket.socketpair)
 fds = array.array("i", [os.open(".", os.O_RDONLY)] * 100 + [os.open("/dev/null", os.O_RDWR)] * 100)
@@ -538,6 +361,4 @@ for s in sockets():
     for _ in range(30):
         try_quietly(s.sendmsg, [b'{"op":"ready","pid":1}'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
 """,
-        may_lose_session=True,
-    ),
 )

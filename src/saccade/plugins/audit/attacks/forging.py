@@ -6,16 +6,15 @@ cap, or reach another session.
 
 from __future__ import annotations
 
-from saccade.plugins.audit.attacks.attack import Attack
+from saccade.plugins.audit.attacks.attack import Attack, attacks
 from saccade.plugins.audit.attacks.rollback import GUEST
 from saccade.sandbox.result import RunResult
 
-RUNTIME = (
-    Attack(
-        "forge_by_monkeypatch",
-        "forging",
-        "replace the functions of the guest's own modules so that a failing call reports ok",
-        """
+RUNTIME = attacks(
+    "forging",
+    r"""
+== forge_by_monkeypatch, may lose its session: replace the functions of the guest's own modules so that a failing
+==   call reports ok
 import types
 own = [m for name, m in list(sys.modules.items())
        if name.split(".")[0] in ("guest", "saccade") or ".guest" in name or "guest" in str(getattr(m, "__file__", ""))]
@@ -28,14 +27,7 @@ for module in own:
             setattr(module, name, lie)
 keep = "forged"
 raise RuntimeError("this call failed")
-""",
-        may_lose_session=True,
-    ),
-    Attack(
-        "patch_the_runtime_and_hang",
-        "forging",
-        "replace json, os and socket functions that the runtime needs, then hang",
-        """
+== patch_the_runtime_and_hang, 1.0 s: replace json, os and socket functions that the runtime needs, then hang
 import json, time, signal
 def hang(*args, **kwargs):
     while True:
@@ -47,26 +39,13 @@ for module, names in ((json, ("dumps", "loads")), (os, ("write", "read", "_exit"
 socket.socket.sendmsg = hang
 socket.socket.send = hang
 sys.stdout.flush = hang
-""",
-        wall_seconds=1.0,
-    ),
-    Attack(
-        "patch_builtins",
-        "forging",
-        "replace and delete builtins that the runtime needs",
-        """
+== patch_builtins: replace and delete builtins that the runtime needs
 import builtins
 for name in ("len", "open", "isinstance", "print", "dict", "list", "str", "repr", "Exception",
              "BaseException", "compile", "exec"):
     try: delattr(builtins, name)
     except AttributeError: pass
-""",
-    ),
-    Attack(
-        "trace_the_runtime",
-        "forging",
-        "trace, profile and hook the runtime's own frames",
-        """
+== trace_the_runtime: trace, profile and hook the runtime's own frames
 import gc, threading
 def tracer(frame, event, argument):
     f = frame
@@ -85,13 +64,8 @@ while frame.f_back:
     frame.f_trace = tracer
     print(frame.f_code.co_filename.rsplit("/", 1)[-1], frame.f_code.co_name, sorted(frame.f_locals)[:8])
 raise RuntimeError("this call failed")
-""",
-    ),
-    Attack(
-        "objects_of_the_runtime",
-        "forging",
-        "find the runtime's sockets and settings by the garbage collector and change them",
-        """
+== objects_of_the_runtime, may lose its session: find the runtime's sockets and settings by the garbage collector and
+==   change them
 import gc
 for thing in gc.get_objects():
     try:
@@ -107,14 +81,7 @@ for thing in gc.get_objects():
 from PIL import Image
 for i in range(200): Image.new("RGB", (600, 600), (i, 0, 0)).show()
 print("x" * (1 << 25))
-""",
-        may_lose_session=True,
-    ),
-    Attack(
-        "finalizers",
-        "forging",
-        "run code after the call by finalizers and weak references",
-        """
+== finalizers, 1.0 s: run code after the call by finalizers and weak references
 import weakref
 class Late:
     def __del__(self):
@@ -126,14 +93,7 @@ class Late:
 late = Late()
 weakref.finalize(late, os._exit, 0)
 del late
-""",
-        wall_seconds=1.0,
-    ),
-    Attack(
-        "hostile_values",
-        "forging",
-        "results whose repr, str and attributes raise, lie or never end",
-        """
+== hostile_values: results whose repr, str and attributes raise, lie or never end
 class Meta(type):
     def __instancecheck__(cls, other): raise KeyboardInterrupt
     def __getattribute__(cls, name): raise SystemExit(0)
@@ -142,19 +102,13 @@ class Value(metaclass=Meta):
     def __repr__(self): return 5
     def __class__(self): raise GeneratorExit
 Value()
-""",
-    ),
-    Attack(
-        "hostile_exception",
-        "forging",
-        "an exception that lies while it is formatted",
-        """
+== hostile_exception: an exception that lies while it is formatted
 class Evil(BaseException):
     @property
     def __traceback__(self): os._exit(0)
     @property
     def __cause__(self): return self
-    def __str__(self): return "\\x00\\x1b[2J\\ud800" * 1_000_000
+    def __str__(self): return "\x00\x1b[2J\ud800" * 1_000_000
     __repr__ = __str__
 def deep(n):
     try:
@@ -162,29 +116,18 @@ def deep(n):
     except BaseException as error:
         raise Evil() from error
 deep(300)
-""",
-    ),
-    Attack(
-        "deep_code",
-        "forging",
-        "code that overflows the compiler's stack",
-        'eval("(" * 5000 + ")" * 5000) if False else compile("-" * 200_000 + "1", "x", "eval")\n',
-    ),
-    Attack(
-        "path_imports",
-        "forging",
-        "modules in the workspace that shadow what the runtime imports",
-        """
+== deep_code: code that overflows the compiler's stack
+eval("(" * 5000 + ")" * 5000) if False else compile("-" * 200_000 + "1", "x", "eval")
+== path_imports: modules in the workspace that shadow what the runtime imports
 for name in ("json", "traceback", "ast", "linecache", "PIL", "numpy", "matplotlib", "cell", "outbox", "encodings"):
     with open(name + ".py", "w") as f:
-        f.write("import os; os._exit(0)\\n")
-with open("sitecustomize.py", "w") as f: f.write("import os; os._exit(0)\\n")
+        f.write("import os; os._exit(0)\n")
+with open("sitecustomize.py", "w") as f: f.write("import os; os._exit(0)\n")
 for name in ("traceback", "linecache", "ast"):
     sys.modules.pop(name, None)
 sys.path.insert(0, os.getcwd())
 raise RuntimeError("format me")
 """,
-    ),
 )
 
 
@@ -406,34 +349,18 @@ def memory_files():
     return found
 '''
 
-WIRE = (
-    Attack(
-        "close_every_descriptor",
-        "wire",
-        "close every descriptor",
-        "os.closerange(0, 4096)\n",
-        may_lose_session=True,
-        wall_seconds=2.0,
-    ),
-    Attack(
-        "replace_descriptors",
-        "wire",
-        "put other files in the place of stdout and of the wire",
-        """
+WIRE = attacks(
+    "wire",
+    r"""
+== close_every_descriptor, 2.0 s, may lose its session: close every descriptor
+os.closerange(0, 4096)
+== replace_descriptors, 2.0 s, may lose its session: put other files in the place of stdout and of the wire
 null = os.open("/dev/null", os.O_RDWR)
 pipe = os.pipe()
 for fd in [0, 1, 2, *descriptors()]:
     if fd not in (null, *pipe):
         try_quietly(os.dup2, pipe[1] if fd % 2 else null, fd)
-""",
-        may_lose_session=True,
-        wall_seconds=2.0,
-    ),
-    Attack(
-        "garbage_on_every_descriptor",
-        "wire",
-        "write random bytes to every descriptor",
-        """
+== garbage_on_every_descriptor, 2.0 s, may lose its session: write random bytes to every descriptor
 import random
 for fd in descriptors():
     for size in (0, 1, 4, 100, 4096, 48 * 1024, 200_000):
@@ -442,82 +369,30 @@ for fd in descriptors():
         try:
             s = socket.socket(fileno=os.dup(fd)); s.setblocking(False); s.send(random.randbytes(size))
         except OSError: pass
-""",
-        may_lose_session=True,
-        wall_seconds=2.0,
-    ),
-    Attack(
-        "frames_of_lists",
-        "wire",
-        "say that the call has ended in a frame of thousands of lists",
-        FRAMES
-        + """
+== frames_of_lists, may lose its session: say that the call has ended in a frame of thousands of lists
 flood([b'{"op":"result","call":[' + b"[]," * 15_000 + b"0]}"])
-""",
-        may_lose_session=True,
-    ),
-    Attack(
-        "empty_packets",
-        "wire",
-        "send empty packets, which look like the end of the wire, and shut the wire down",
-        FRAMES
-        + """
+== empty_packets, 2.0 s, may lose its session: send empty packets, which look like the end of the wire, and shut the
+==   wire down
 flood([b""], 50)
 for s in sockets():
     try_quietly(s.shutdown, socket.SHUT_WR)
     try_quietly(s.shutdown, socket.SHUT_RDWR)
-""",
-        may_lose_session=True,
-        wall_seconds=2.0,
-    ),
-    Attack(
-        "wrong_types",
-        "wire",
-        "frames with wrong types, missing fields and unknown orders",
-        FRAMES
-        + """
+== wrong_types, 2.0 s, may lose its session: frames with wrong types, missing fields and unknown orders
 odd = [None, True, -1, 2**200, 1.5, float("nan"), float("inf"), "", "x" * 1000, [], [[]], {}, {"a": 1},
-       "\\ud800", "\\x00"]
+       "\ud800", "\x00"]
 flood([json.dumps({"op": op, "call": v, "length": v, "pid": v, "id": v}).encode()
        for op in ("result", "ready", "branched", "adopt", "need", "image", "commit", "open", "close", "hello", "")
        for v in odd])
-flood([b"null", b"[]", b"5", b"{}", b"{", b"\\xff\\xfe", b'"op"', b'{"op":null}', b'{"op":["result"]}', b"NaN"])
-""",
-        may_lose_session=True,
-        wall_seconds=2.0,
-    ),
-    Attack(
-        "deep_nesting",
-        "wire",
-        "frames with deep nesting, huge numbers and repeated keys",
-        FRAMES
-        + """
+flood([b"null", b"[]", b"5", b"{}", b"{", b"\xff\xfe", b'"op"', b'{"op":null}', b'{"op":["result"]}', b"NaN"])
+== deep_nesting, 2.0 s, may lose its session: frames with deep nesting, huge numbers and repeated keys
 flood([b"[" * 40_000, b'{"op":' * 7000 + b"1" + b"}" * 7000, b'{"op":"result","call":' + b"9" * 40_000 + b"}",
        b'{"op":"result","length":1e400}', b"{" + b",".join(b'"op":"result"' for _ in range(3000)) + b"}"])
-""",
-        may_lose_session=True,
-        wall_seconds=2.0,
-    ),
-    Attack(
-        "frame_flood",
-        "wire",
-        "millions of small frames",
-        FRAMES
-        + """
+== frame_flood, 2.5 s, may lose its session: millions of small frames
 import time
 end = time.monotonic() + 1.5
 while time.monotonic() < end:
     flood([{"op": "ready", "pid": os.getpid()}, {"op": "x"}], 200)
-""",
-        may_lose_session=True,
-        wall_seconds=2.5,
-    ),
-    Attack(
-        "blocking_flood",
-        "wire",
-        "a full wire that nobody reads, with the call hanging behind it",
-        FRAMES
-        + """
+== blocking_flood, 2.0 s, may lose its session: a full wire that nobody reads, with the call hanging behind it
 for s in sockets():
     s.setblocking(True)
     s.settimeout(0.5)
@@ -526,42 +401,18 @@ for s in sockets():
             s.send(b"x" * 40_000)
     except OSError as error:
         print("stopped:", error)
-""",
-        may_lose_session=True,
-        wall_seconds=2.0,
-    ),
-    Attack(
-        "results_for_other_calls",
-        "wire",
-        "report results for calls that were never made, before and after the own one",
-        FRAMES
-        + """
+== results_for_other_calls, may lose its session: report results for calls that were never made, before and after the
+==   own one
 flood([{"op": "result", "call": n, "length": 10} for n in range(-5, 200)])
 flood([{"op": "ready", "pid": p} for p in (0, 1, -1, 2, os.getppid(), os.getpid(), target["canary_pid"], 2**31, 2**63)])
 flood([{"op": "adopt", "pid": p} for p in (0, 1, -1, os.getppid(), os.getpid(), target["canary_pid"])])
 flood([{"op": "branched"}] * 20)
 keep = "forged"
 raise RuntimeError("this call failed")
-""",
-        may_lose_session=True,
-    ),
-    Attack(
-        "lengths_outside_the_outbox",
-        "wire",
-        "claim reports and pixels outside the shared memory",
-        FRAMES
-        + """
+== lengths_outside_the_outbox, may lose its session: claim reports and pixels outside the shared memory
 for length in (0, -1, 2**31, 2**40, 2**63, 2**64, 10**30):
     flood([{"op": "result", "call": n, "length": length} for n in range(1, 6)])
-""",
-        may_lose_session=True,
-    ),
-    Attack(
-        "lying_reports",
-        "wire",
-        "write a report of pictures of 10^9 pixels, offsets outside, bad modes and paths",
-        FRAMES
-        + """
+== lying_reports, may lose its session: write a report of pictures of 10^9 pixels, offsets outside, bad modes and paths
 def picture(**lie):
     return {"source": "figure", "mode": "RGB", "width": 4, "height": 4, "offset": 0, "length": 48, "path": None, **lie}
 lies = [picture(width=10**9, height=10**9), picture(offset=2**62), picture(offset=-8), picture(mode="XYZ"),
@@ -575,15 +426,8 @@ for lie in lies + [[lies] * 100, lies * 2000]:
     for fd in memory_files():
         try_quietly(os.pwrite, fd, body, 0)
     flood([{"op": "result", "call": n, "length": len(body)} for n in range(1, 6)])
-""",
-        may_lose_session=True,
-    ),
-    Attack(
-        "shrink_the_outbox",
-        "wire",
-        "shrink the shared memory after the host has learnt its size, so that a mapping faults",
-        FRAMES
-        + """
+== shrink_the_outbox, may lose its session: shrink the shared memory after the host has learnt its size, so that a
+==   mapping faults
 import fcntl
 for fd in memory_files():
     try_quietly(os.ftruncate, fd, 0)
@@ -592,15 +436,7 @@ for fd in memory_files():
     try_quietly(os.ftruncate, fd, 0)
 from PIL import Image
 Image.new("RGB", (50, 50)).show()
-""",
-        may_lose_session=True,
-    ),
-    Attack(
-        "read_the_wire",
-        "wire",
-        "read the orders meant for the runtime and answer them",
-        FRAMES
-        + """
+== read_the_wire, may lose its session: read the orders meant for the runtime and answer them
 for s in sockets():
     try:
         body, cargo, flags, address = s.recvmsg(65536, 4096)
@@ -609,6 +445,5 @@ for s in sockets():
         print("stopped:", error)
     print(try_quietly(s.getpeername), try_quietly(s.getsockopt, socket.SOL_SOCKET, 17, 12))
 """,
-        may_lose_session=True,
-    ),
+    FRAMES,
 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from saccade.plugins.audit.attacks.attack import Attack, kept_with_its_thread
+from saccade.plugins.audit.attacks.attack import Attack, attacks, kept_with_its_thread
 from saccade.plugins.audit.attacks.rollback import trace
 
 PROCESSES = (
-    Attack(
-        "kill_parent",
+    *attacks(
         "processes",
-        "kill the parent, process 1, the host and a bystander",
         """
+== kill_parent: kill the parent, process 1, the host and a bystander
 import signal
 for pid in (target["canary_pid"], target["host_pid"], os.getppid(), 1):
     if pid > 0:
@@ -21,13 +20,7 @@ for pid in (target["canary_pid"], os.getppid(), 1):
             try_quietly(os.kill, pid, number)
             try_quietly(raw, "tkill", pid, int(number))
             try_quietly(raw, "tgkill", pid, pid, int(number))
-""",
-    ),
-    Attack(
-        "kill_everyone",
-        "processes",
-        "kill(-1): every process that can be signalled",
-        """
+== kill_everyone: kill(-1): every process that can be signalled
 import signal
 try:
     os.kill(target["canary_pid"], 0)
@@ -40,13 +33,7 @@ else:
     try_quietly(os.kill, -1, signal.SIGKILL)
     try_quietly(os.killpg, os.getpgid(0), signal.SIGSTOP)
     try_quietly(os.kill, 0, signal.SIGKILL)
-""",
-    ),
-    Attack(
-        "signal_neighbours",
-        "processes",
-        "signal every process id near the own one",
-        """
+== signal_neighbours: signal every process id near the own one
 import signal
 for pid in range(max(2, os.getpid() - 60), os.getpid() + 60):
     if pid != os.getpid():
@@ -55,13 +42,7 @@ for pid in range(max(2, os.getpid() - 60), os.getpid() + 60):
         except OSError:
             continue
         print("signalled", pid)
-""",
-    ),
-    Attack(
-        "many_processes",
-        "processes",
-        "start 300 processes that wait",
-        """
+== many_processes: start 300 processes that wait
 import time
 made = 0
 for _ in range(300):
@@ -76,26 +57,13 @@ for _ in range(300):
 print("made", made)
 if made >= 300:
     breach("300 processes were started")
-""",
-    ),
-    Attack(
-        "fork_bomb",
-        "processes",
-        "a fork bomb, nine generations deep",
-        """
+== fork_bomb, 3.0 s: a fork bomb, nine generations deep
 import time
 for _ in range(9):
     try_quietly(os.fork)
 time.sleep(1.5)
 os._exit(0)
-""",
-        wall_seconds=3.0,
-    ),
-    Attack(
-        "many_threads",
-        "processes",
-        "start 2000 threads",
-        """
+== many_threads: start 2000 threads
 import threading, time
 threading.stack_size(65536)
 made = 0
@@ -107,13 +75,7 @@ except BaseException as error:
     print("stopped:", made, type(error).__name__, error)
 if made >= 2000:
     breach("2000 threads were started")
-""",
-    ),
-    Attack(
-        "thread_left_behind",
-        "processes",
-        "leave a thread running that keeps running after the call",
-        """
+== thread_left_behind: leave a thread running that keeps running after the call
 import threading, time
 def work():
     while True:
@@ -134,11 +96,10 @@ print("pthread_create gave", made)
 """,
         check=kept_with_its_thread,
     ),
-    Attack(
-        "stray_by_clone_parent",
+    *attacks(
         "processes",
-        "clone a process that is not a child of the session (CLONE_PARENT)",
-        """
+        r"""
+== stray_by_clone_parent: clone a process that is not a child of the session (CLONE_PARENT)
 import time
 for flags in (0x8000 | 17, 0x8000, 17, 0, 0x00800000 | 17):
     try:
@@ -150,13 +111,7 @@ for flags in (0x8000 | 17, 0x8000, 17, 0, 0x00800000 | 17):
         _libc.sleep(600)
         _libc._exit(0)
     print("cloned", hex(flags), pid)
-""",
-    ),
-    Attack(
-        "stray_by_clone3",
-        "processes",
-        "clone a process by clone3, into another cgroup or namespace",
-        """
+== stray_by_clone3: clone a process by clone3, into another cgroup or namespace
 class Args(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in
         "flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size cgroup".split()]
@@ -170,13 +125,7 @@ for flags in (0, 0x8000, 0x10000000, 0x20000000, 0x200000000):
         _libc.sleep(600)
         _libc._exit(0)
     print("cloned", hex(flags), pid)
-""",
-    ),
-    Attack(
-        "daemon",
-        "processes",
-        "leave a daemon behind by double fork and setsid",
-        """
+== daemon: leave a daemon behind by double fork and setsid
 import time
 if os.fork() == 0:
     try_quietly(os.setsid)
@@ -185,13 +134,7 @@ if os.fork() == 0:
         time.sleep(600)
     os._exit(0)
 time.sleep(0.1)
-""",
-    ),
-    Attack(
-        "leave_the_group",
-        "processes",
-        "leave the process group and session so that a group kill misses",
-        """
+== leave_the_group, 0.5 s: leave the process group and session so that a group kill misses
 import time
 try_quietly(os.setpgid, 0, 0)
 try_quietly(os.setsid)
@@ -200,14 +143,7 @@ _libc.prctl(1, 0)    # PR_SET_PDEATHSIG: none
 _libc.prctl(36, 1)   # PR_SET_CHILD_SUBREAPER
 _libc.prctl(4, 1)    # PR_SET_DUMPABLE
 time.sleep(600)
-""",
-        wall_seconds=0.5,
-    ),
-    Attack(
-        "shell",
-        "processes",
-        "run a shell by os.system, subprocess and ctypes",
-        """
+== shell, 3.0 s: run a shell by os.system, subprocess and ctypes
 import subprocess
 def system():
     code = os.system("echo shell > shell.txt")
@@ -221,25 +157,12 @@ attempt("subprocess", subprocess.run, ["/bin/sh", "-c", "id"], capture_output=Tr
 attempt("python", subprocess.run, [sys.executable, "-c", "print(1)"], capture_output=True, timeout=2)
 attempt("ctypes", by_c)
 attempt("posix_spawn", os.posix_spawn, "/bin/sh", ["sh", "-c", "true"], {})
-""",
-        wall_seconds=3.0,
-    ),
-    Attack(
-        "memory_file_program",
-        "processes",
-        "run a program from memory",
-        """
+== memory_file_program: run a program from memory
 fd = os.memfd_create("program")
-os.write(fd, b"#!/bin/sh\\necho shell\\n")
+os.write(fd, b"#!/bin/sh\necho shell\n")
 attempt("execve", os.execve, fd, ["program"], {})
 attempt("execveat", raw, "execveat", fd, ctypes.c_char_p(b""), 0, 0, 0x1000)
-""",
-    ),
-    Attack(
-        "timers_and_signals",
-        "processes",
-        "timer bombs, every signal blocked, finalizers that wait",
-        """
+== timers_and_signals, 1.0 s: timer bombs, every signal blocked, finalizers that wait
 import atexit, gc, signal, time
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
     try: signal.signal(number, lambda *a: time.sleep(5))
@@ -252,58 +175,43 @@ class Clingy:
         while True: time.sleep(1)
 trash = [Clingy()]; trash.append(trash); del trash
 gc.collect()
-""",
-        wall_seconds=1.0,
-    ),
-    Attack(
-        "sleep_ignoring_signals",
-        "processes",
-        "ignore every signal and sleep",
-        """
+== sleep_ignoring_signals, 0.5 s: ignore every signal and sleep
 import signal, time
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
     try: signal.signal(number, signal.SIG_IGN)
     except (OSError, ValueError): pass
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 while True: time.sleep(10)
+== stops_itself, 0.5 s: stop the own process, and whoever is beside it, before the call has ended
+import signal
+os.kill(0, signal.SIGSTOP)
+print('on it goes')
+== exit: end the process by os._exit
+os._exit(0)
+== abort: end the process by abort
+os.abort()
+== sys_exit: end the interpreter by sys.exit
+sys.exit(0)
+== segfault: end the process by a segmentation fault
+ctypes.string_at(0)
 """,
-        wall_seconds=0.5,
     ),
-    Attack(
-        "stops_itself",
-        "processes",
-        "stop the own process, and whoever is beside it, before the call has ended",
-        "import signal\nos.kill(0, signal.SIGSTOP)\nprint('on it goes')\n",
-        wall_seconds=0.5,
-    ),
-    Attack("exit", "processes", "end the process by os._exit", "os._exit(0)\n"),
-    Attack("abort", "processes", "end the process by abort", "os.abort()\n"),
-    Attack("sys_exit", "processes", "end the interpreter by sys.exit", "sys.exit(0)\n"),
-    Attack("segfault", "processes", "end the process by a segmentation fault", "ctypes.string_at(0)\n"),
 )
 
 
 # Attacks on the kernel: system calls that widen its surface or change the process's standing.
 
-KERNEL = (
-    Attack(
-        "new_namespaces",
-        "kernel",
-        "make or join namespaces",
-        """
+KERNEL = attacks(
+    "kernel",
+    r"""
+== new_namespaces: make or join namespaces
 for name, flag in dict(user=0x10000000, mount=0x20000, pid=0x20000000, net=0x40000000, ipc=0x8000000,
                        cgroup=0x2000000, time=0x80).items():
     attempt("unshare " + name, raw, "unshare", flag)
 for name in ("user", "mnt", "pid", "net"):
     fd = try_quietly(os.open, "/proc/1/ns/" + name, os.O_RDONLY)
     attempt("setns " + name, raw, "setns", fd if fd is not None else 3, 0)
-""",
-    ),
-    Attack(
-        "rare_calls",
-        "kernel",
-        "io_uring, bpf, userfaultfd, perf, fanotify, memfd_secret, kexec, modules, quota, accounting",
-        """
+== rare_calls: io_uring, bpf, userfaultfd, perf, fanotify, memfd_secret, kexec, modules, quota, accounting
 area = ctypes.create_string_buffer(4096)
 attempt("io_uring", raw, "io_uring_setup", 4, area)
 for command in (0, 5, 8):
@@ -319,23 +227,11 @@ attempt("kexec", raw, "kexec_load", 0, 0, 0, 0)
 attempt("quota", raw, "quotactl", 0x800002 << 8, area, 0, area)
 attempt("accounting", raw, "acct", area)
 attempt("kernel log", raw, "syslog", 3, area, 4096)
-""",
-    ),
-    Attack(
-        "keyrings",
-        "kernel",
-        "add keys to and read from the kernel's keyrings",
-        """
+== keyrings: add keys to and read from the kernel's keyrings
 attempt("add_key", raw, "add_key", ctypes.c_char_p(b"user"), ctypes.c_char_p(b"name"), ctypes.c_char_p(b"x"), 1, -3)
 for ring in (-1, -2, -3, -4, -5):
     attempt("keyring %d" % ring, raw, "keyctl", 0, ring, 1, 0, 0)
-""",
-    ),
-    Attack(
-        "privileges",
-        "kernel",
-        "become root, take capabilities, lift no_new_privs and the filter",
-        """
+== privileges: become root, take capabilities, lift no_new_privs and the filter
 class Header(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
 data = (ctypes.c_uint32 * 6)(*[0xFFFFFFFF] * 6)
@@ -347,7 +243,7 @@ if 0 not in ids:
     attempt("setgroups", os.setgroups, [0])
 _libc.prctl(38, 0, 0, 0, 0)
 with open("/proc/self/status") if os.path.exists("/proc/self/status") else open(os.devnull) as status:
-    facts = dict(line.rstrip().split(":\\t", 1) for line in status if ":\\t" in line)
+    facts = dict(line.rstrip().split(":\t", 1) for line in status if ":\t" in line)
 print({k: facts.get(k) for k in ("Uid", "CapEff", "CapPrm", "CapBnd", "NoNewPrivs", "Seccomp")})
 if facts and int(facts.get("CapEff", "0"), 16):
     breach("capabilities are left: " + facts["CapEff"])
@@ -355,26 +251,14 @@ if facts.get("NoNewPrivs") == "0":
     breach("no_new_privs is off")
 if _libc.prctl(39, 0, 0, 0, 0) == 0:
     breach("no_new_privs is off")
-""",
-    ),
-    Attack(
-        "process_attributes",
-        "kernel",
-        "personality, prctl and layout changes that make later attacks easier",
-        """
+== process_attributes: personality, prctl and layout changes that make later attacks easier
 ADDR_NO_RANDOMIZE, READ_IMPLIES_EXEC, MMAP_PAGE_ZERO = 0x40000, 0x400000, 0x100000
 for flag in (ADDR_NO_RANDOMIZE, READ_IMPLIES_EXEC, MMAP_PAGE_ZERO):
     attempt("personality %x" % flag, raw, "personality", flag)
 for option, name in {1: "PDEATHSIG", 4: "DUMPABLE", 8: "KEEPCAPS", 28: "SECUREBITS", 35: "MM", 36: "SUBREAPER",
                      40: "TID_ADDRESS", 47: "CAP_AMBIENT", 0x59616D61: "PTRACER"}.items():
     print(name, _libc.prctl(option, 1, 0, 0, 0))
-""",
-    ),
-    Attack(
-        "other_architecture",
-        "kernel",
-        "call the kernel by its 32-bit entry and by x32 numbers, past the filter",
-        """
+== other_architecture: call the kernel by its 32-bit entry and by x32 numbers, past the filter
 import mmap
 if platform.machine() != "x86_64":
     print("stopped: there is no 32-bit entry here")
@@ -387,13 +271,7 @@ else:
     start = ctypes.addressof(ctypes.c_char.from_buffer(area))
     result = ctypes.CFUNCTYPE(ctypes.c_int)(start)()
     breach("the 32-bit entry answered %d" % result) if result >= -1 else print("stopped: int 0x80 gave", result)
-""",
-    ),
-    Attack(
-        "clock_and_power",
-        "kernel",
-        "set the clock and the host name, reboot, swap",
-        """
+== clock_and_power: set the clock and the host name, reboot, swap
 import time
 attempt("clock", time.clock_settime, time.CLOCK_REALTIME, time.time())
 attempt("settimeofday", raw, "settimeofday", ctypes.create_string_buffer(bytes(16)), 0)
@@ -401,13 +279,7 @@ attempt("host name", socket.sethostname, "attacked")
 attempt("swap", raw, "swapon", ctypes.c_char_p(b"none"), 0)
 # CAD off: harmless where it works, and needs the same right as a reboot.
 attempt("reboot", raw, "reboot", ctypes.c_ulong(0xFEE1DEAD), 672274793, 0, 0)
-""",
-    ),
-    Attack(
-        "second_filter",
-        "kernel",
-        "install a system call filter that lies to the runtime",
-        """
+== second_filter, 1.0 s, may lose its session: install a system call filter that lies to the runtime
 class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 # Every sendmsg "succeeds" without being made: the call's end is never reported.
@@ -416,9 +288,6 @@ program = Program(4, ctypes.addressof(code))
 print(_libc.prctl(22, 2, ctypes.byref(program), 0, 0), ctypes.get_errno())
 try_quietly(raw, "seccomp", 1, 0, ctypes.byref(program))
 """,
-        may_lose_session=True,
-        wall_seconds=1.0,
-    ),
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import wraps
 from textwrap import dedent
 
 from saccade.record.execution import Status
@@ -60,31 +61,49 @@ class Check:
 CheckFunction = Callable[[Sandbox], Awaitable[None]]
 
 
+SessionCheck = Callable[[Session], Awaitable[None]]
+
+
 class CheckGroup:
     """The checks of one file, in the order in which they are written."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._checks: list[Check] = []
+        self.checks: list[Check] = []
 
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """All checks of the group."""
-        return tuple(self._checks)
-
-    def check(self, function: CheckFunction) -> CheckFunction:
+    def check(self, function: CheckFunction, *, closes: bool = False) -> CheckFunction:
         """Decorator: the function is a check, its name and docstring are the check's."""
-        return self._add(function, closes=False)
+        name: str = getattr(function, "__name__")  # noqa: B009 - a Callable has no declared __name__
+        about = (function.__doc__ or "").strip().split("\n")[0]
+        self.add(name, about, function, closes=closes)
+        return function
+
+    def add(self, name: str, about: str, function: CheckFunction, *, closes: bool = False) -> None:
+        """Add a check by its name."""
+        self.checks.append(Check(f"{self.name}.{name}", self.name, about, function, closes))
 
     def closing_check(self, function: CheckFunction) -> CheckFunction:
         """Decorator for a check that closes the sandbox it is given."""
-        return self._add(function, closes=True)
+        return self.check(function, closes=True)
 
-    def _add(self, function: CheckFunction, *, closes: bool) -> CheckFunction:
-        name: str = getattr(function, "__name__")  # noqa: B009 - a Callable has no declared __name__
-        about = (function.__doc__ or "").strip().split("\n")[0]
-        self._checks.append(Check(f"{self.name}.{name}", self.name, about, function, closes))
-        return function
+    def session(
+        self,
+        bindings: Mapping[str, Binding] | None = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        options: SessionOptions | None = None,
+    ) -> Callable[[SessionCheck], CheckFunction]:
+        """Decorator for a check of one session, which is opened with these and closed after it."""
+
+        def decorate(function: SessionCheck) -> CheckFunction:
+            @wraps(function)
+            async def in_session(sandbox: Sandbox) -> None:
+                async with opened(sandbox, bindings, files=files, options=options) as session:
+                    await function(session)
+
+            return self.check(in_session)
+
+        return decorate
 
 
 def expect(condition: bool, message: str) -> None:

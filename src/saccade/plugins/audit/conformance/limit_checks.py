@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from textwrap import dedent
 
 from saccade.errors import SandboxClosedError
@@ -48,57 +49,46 @@ async def _longest_pause() -> float:
         return longest
 
 
-@LIMITS_GROUP.check
-async def wall_time_of_a_sleep(sandbox: Sandbox) -> None:
-    """A sleep is ended at the wall limit."""
-    await ends_on_time(sandbox, "import time\ntime.sleep(600)")
-
-
-@LIMITS_GROUP.check
-async def wall_time_of_a_busy_loop(sandbox: Sandbox) -> None:
-    """A busy loop that swallows every exception is ended at the wall limit."""
-    await ends_on_time(sandbox, "while True:\n    try:\n        while True: pass\n    except BaseException: pass")
-
-
-@LIMITS_GROUP.check
-async def wall_time_of_a_regular_expression(sandbox: Sandbox) -> None:
-    """A regular expression that backtracks for ever is ended."""
-    await ends_on_time(sandbox, "import re\nre.match(r'(a+)+$', 'a' * 60 + 'b')")
-
-
-@LIMITS_GROUP.check
-async def wall_time_of_numpy(sandbox: Sandbox) -> None:
-    """A numpy call that takes minutes is ended."""
-    await ends_on_time(sandbox, "import numpy as np\nnp.linalg.matrix_power(np.eye(1200), 10**1000)")
-
-
-@LIMITS_GROUP.check
-async def wall_time_with_signals_ignored(sandbox: Sandbox) -> None:
-    """A call that ignores and blocks every signal it can is ended."""
-    code = """
+_ENDLESS = {
+    "wall_time_of_a_sleep": ("A sleep is ended at the wall limit.", "import time\ntime.sleep(600)"),
+    "wall_time_of_a_busy_loop": (
+        "A busy loop that swallows every exception is ended at the wall limit.",
+        "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
+    ),
+    "wall_time_of_a_regular_expression": (
+        "A regular expression that backtracks for ever is ended.",
+        "import re\nre.match(r'(a+)+$', 'a' * 60 + 'b')",
+    ),
+    "wall_time_of_numpy": (
+        "A numpy call that takes minutes is ended.",
+        "import numpy as np\nnp.linalg.matrix_power(np.eye(1200), 10**1000)",
+    ),
+    "wall_time_with_signals_ignored": (
+        "A call that ignores and blocks every signal it can is ended.",
+        """
         import signal, time
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             try: signal.signal(number, signal.SIG_IGN)
             except (OSError, ValueError): pass
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True: time.sleep(1)
-    """
-    await ends_on_time(sandbox, code)
+        """,
+    ),
+    "wall_time_with_the_gil_held": (
+        "A C call that holds the interpreter's lock is ended.",
+        "import ctypes\nctypes.PyDLL(None).sleep(600)",
+    ),
+}
+for _name, (_about, _code) in _ENDLESS.items():
+    LIMITS_GROUP.add(_name, _about, partial(ends_on_time, code=_code))
 
 
-@LIMITS_GROUP.check
-async def wall_time_with_the_gil_held(sandbox: Sandbox) -> None:
-    """A C call that holds the interpreter's lock is ended."""
-    await ends_on_time(sandbox, "import ctypes\nctypes.PyDLL(None).sleep(600)")
-
-
-@LIMITS_GROUP.check
-async def wall_time_of_a_stopped_process(sandbox: Sandbox) -> None:
+@LIMITS_GROUP.session()
+async def wall_time_of_a_stopped_process(session: Session) -> None:
     """A call that stops itself is ended, unless it may not send itself signals at all."""
-    async with opened(sandbox) as session:
-        result = await session.run("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", wall_seconds=0.6)
-        expect(result.status in (Status.TIMEOUT, Status.ERROR), f"a SIGSTOP to itself gave: {describe(result)}")
-        await expect_output(session, "print(1)", "1")
+    result = await session.run("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", wall_seconds=0.6)
+    expect(result.status in (Status.TIMEOUT, Status.ERROR), f"a SIGSTOP to itself gave: {describe(result)}")
+    await expect_output(session, "print(1)", "1")
 
 
 @LIMITS_GROUP.check
@@ -119,13 +109,12 @@ async def wall_seconds_only_shortens(sandbox: Sandbox) -> None:
         await run(session, code, Status.TIMEOUT, wall_seconds=sandbox.limits.wall_seconds + 600)
 
 
-@LIMITS_GROUP.check
-async def cpu_time(sandbox: Sandbox) -> None:
+@LIMITS_GROUP.session()
+async def cpu_time(session: Session) -> None:
     """A call that uses more CPU time than its limit ends as a time-out, even with the signal for it ignored."""
-    async with opened(sandbox) as session:
-        code = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
-        await run(session, code, Status.TIMEOUT)
-        await expect_output(session, "print(1)", "1")
+    code = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
+    await run(session, code, Status.TIMEOUT)
+    await expect_output(session, "print(1)", "1")
 
 
 @LIMITS_GROUP.check
@@ -167,71 +156,55 @@ async def open_files(sandbox: Sandbox) -> None:
         await expect_output(session, code, "24")
 
 
-@LIMITS_GROUP.check
-async def open_files_that_are_left(sandbox: Sandbox) -> None:
+@LIMITS_GROUP.session()
+async def open_files_that_are_left(session: Session) -> None:
     """A call that leaves as many files open as it can is rolled back, and the next one has room."""
+    await expect_output(session, "kept = 1\nopen('kept.txt', 'w').close()\nprint(kept)", "1")
+    code = """
+        kept, files = 2, []
+        try:
+            while True: files.append(open('/dev/null'))
+        except OSError as error:
+            print(error.errno)
+    """
+    result = await session.run(dedent(code))
+    expect(result.status is Status.REFUSED, f"files that were left open gave: {describe(result)}")
+    expect(result.stdout == "24\n", f"one file too many gave: {describe(result)}")
+    expect("left" in (result.traceback or ""), f"it is not said what was left: {describe(result)}")
+    await expect_output(session, "with open('kept.txt') as file: print(kept, 'files' in globals())", "1 False")
+
+
+async def _is_too_much(sandbox: Sandbox, code: str, what: str, look: str, shown: str) -> None:
+    """`code` passes a limit of the workspace: it must not end well, and `look` must print `shown` after it."""
     async with opened(sandbox) as session:
-        await expect_output(session, "kept = 1\nopen('kept.txt', 'w').close()\nprint(kept)", "1")
-        code = """
-            kept, files = 2, []
-            try:
-                while True: files.append(open('/dev/null'))
-            except OSError as error:
-                print(error.errno)
-        """
-        result = await session.run(dedent(code))
-        expect(result.status is Status.REFUSED, f"files that were left open gave: {describe(result)}")
-        expect(result.stdout == "24\n", f"one file too many gave: {describe(result)}")
-        expect("left" in (result.traceback or ""), f"it is not said what was left: {describe(result)}")
-        await expect_output(session, "with open('kept.txt') as file: print(kept, 'files' in globals())", "1 False")
+        result = await session.run(code)
+        expect(result.status in (Status.ERROR, Status.KILLED, Status.REFUSED), f"{what} gave: {describe(result)}")
+        await expect_output(session, "import os\n" + look, shown)
 
 
 @LIMITS_GROUP.check
 async def file_size(sandbox: Sandbox) -> None:
     """A file over the size limit cannot be written; the call sees an OSError or is ended, and is rolled back."""
-    async with opened(sandbox) as session:
-        code = (
-            f"with open('big.bin', 'wb') as f:\n"
-            f"    for _ in range({2 * sandbox.limits.file_bytes >> 20}): f.write(bytes(1 << 20))"
-        )
-        result = await session.run(code)
-        expect(
-            result.status in (Status.ERROR, Status.KILLED, Status.REFUSED),
-            f"a file over the limit gave: {describe(result)}",
-        )
-        await expect_output(session, "import os\nprint(os.path.exists('big.bin'))", "False")
+    megabytes = 2 * sandbox.limits.file_bytes >> 20
+    code = f"with open('big.bin', 'wb') as f:\n    for _ in range({megabytes}): f.write(bytes(1 << 20))"
+    await _is_too_much(sandbox, code, "a file over the limit", "print(os.path.exists('big.bin'))", "False")
 
 
 @LIMITS_GROUP.check
 async def workspace_size(sandbox: Sandbox) -> None:
     """All files together stay within the size of the workspace; a failed call gives the room back."""
     limits = sandbox.limits
-    async with opened(sandbox) as session:
-        count = 2 * limits.workspace_bytes // limits.file_bytes
-        code = (
-            f"for i in range({count}):\n"
-            f"    with open(f'f{{i}}', 'wb') as f: f.write(bytes({limits.file_bytes // 2 * 2 - 4096}))"
-        )
-        result = await session.run(code)
-        expect(
-            result.status in (Status.ERROR, Status.KILLED, Status.REFUSED),
-            f"too much in the workspace gave: {describe(result)}",
-        )
-        await expect_output(
-            session, "import os\nopen('small.txt', 'w').write('x' * 100_000)\nprint(os.listdir('.'))", "['small.txt']"
-        )
+    count, size = 2 * limits.workspace_bytes // limits.file_bytes, limits.file_bytes // 2 * 2 - 4096
+    code = f"for i in range({count}):\n    with open(f'f{{i}}', 'wb') as f: f.write(bytes({size}))"
+    look = "open('small.txt', 'w').write('x' * 100_000)\nprint(os.listdir('.'))"
+    await _is_too_much(sandbox, code, "too much in the workspace", look, "['small.txt']")
 
 
 @LIMITS_GROUP.check
 async def workspace_file_count(sandbox: Sandbox) -> None:
     """More files than the limit cannot stay in the workspace."""
-    async with opened(sandbox) as session:
-        code = f"for i in range({2 * sandbox.limits.workspace_files}):\n    open(f'f{{i}}', 'w').close()"
-        result = await session.run(code)
-        expect(
-            result.status in (Status.ERROR, Status.KILLED, Status.REFUSED), f"too many files gave: {describe(result)}"
-        )
-        await expect_output(session, "import os\nprint(os.listdir('.'))", "[]")
+    code = f"for i in range({2 * sandbox.limits.workspace_files}):\n    open(f'f{{i}}', 'w').close()"
+    await _is_too_much(sandbox, code, "too many files", "print(os.listdir('.'))", "[]")
 
 
 @LIMITS_GROUP.check
@@ -281,17 +254,16 @@ async def threads(sandbox: Sandbox) -> None:
         await expect_output(session, code, "limit")
 
 
-@LIMITS_GROUP.check
-async def deep_recursion(sandbox: Sandbox) -> None:
+@LIMITS_GROUP.session()
+async def deep_recursion(session: Session) -> None:
     """Endless recursion is an error or a killed call, never the end of the session."""
-    async with opened(sandbox) as session:
-        await expect_rolled_back(session, "def f(): f()\nf()", Status.ERROR)
-        result = await session.run("import sys\nsys.setrecursionlimit(10**8)\ndef g(x): return [g(x)]\ng(1)")
-        expect(
-            result.status is not Status.OK and result.status is not Status.LOST,
-            f"endless recursion gave: {describe(result)}",
-        )
-        await expect_output(session, "print(1)", "1")
+    await expect_rolled_back(session, "def f(): f()\nf()", Status.ERROR)
+    result = await session.run("import sys\nsys.setrecursionlimit(10**8)\ndef g(x): return [g(x)]\ng(1)")
+    expect(
+        result.status is not Status.OK and result.status is not Status.LOST,
+        f"endless recursion gave: {describe(result)}",
+    )
+    await expect_output(session, "print(1)", "1")
 
 
 # Sessions run side by side, calls of one session one after the other, and closing is orderly.
@@ -310,18 +282,17 @@ async def sessions_run_at_the_same_time(sandbox: Sandbox) -> None:
         expect(a0 < b1 and b0 < a1, "the calls of two sessions ran one after the other")
 
 
-@CONCURRENCY.check
-async def calls_of_a_session_are_serial(sandbox: Sandbox) -> None:
+@CONCURRENCY.session()
+async def calls_of_a_session_are_serial(session: Session) -> None:
     """Calls started together on one session run one after the other, in order, each on the state of the last."""
-    async with opened(sandbox) as session:
-        await run(session, "import time\nseen = []")
-        await asyncio.gather(
-            *(
-                run(session, f"n = len(seen)\ntime.sleep(0.02)\nseen.append({i})\nassert len(seen) == n + 1")
-                for i in range(8)
-            )
+    await run(session, "import time\nseen = []")
+    await asyncio.gather(
+        *(
+            run(session, f"n = len(seen)\ntime.sleep(0.02)\nseen.append({i})\nassert len(seen) == n + 1")
+            for i in range(8)
         )
-        await expect_output(session, "print(seen)", str(list(range(8))))
+    )
+    await expect_output(session, "print(seen)", str(list(range(8))))
 
 
 @CONCURRENCY.check
@@ -345,36 +316,34 @@ async def a_stuck_neighbour_does_not_matter(sandbox: Sandbox) -> None:
         expect_equal((await task).status, Status.TIMEOUT, "status of the stuck call")
 
 
-@CONCURRENCY.check
-async def cancelled_run(sandbox: Sandbox) -> None:
+@CONCURRENCY.session()
+async def cancelled_run(session: Session) -> None:
     """Cancelling the task of a call ends the call, rolls it back, and leaves the session usable."""
-    async with opened(sandbox) as session:
-        await run(session, "x = 'before'")
-        task = asyncio.create_task(session.run("x = 'after'\nimport time\ntime.sleep(600)"))
-        await asyncio.sleep(0.3)
-        task.cancel()
-        try:
-            await task
-        except asyncio.CancelledError:
-            pass
-        else:
-            expect(False, "a cancelled task did not end as cancelled")
-        await expect_output(session, "print(x)", "before")
+    await run(session, "x = 'before'")
+    task = asyncio.create_task(session.run("x = 'after'\nimport time\ntime.sleep(600)"))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        pass
+    else:
+        expect(False, "a cancelled task did not end as cancelled")
+    await expect_output(session, "print(x)", "before")
 
 
-@CONCURRENCY.check
-async def cancelled_while_waiting(sandbox: Sandbox) -> None:
+@CONCURRENCY.session()
+async def cancelled_while_waiting(session: Session) -> None:
     """Cancelling a call that still waits for its turn means that it never runs; the one before it continues."""
-    async with opened(sandbox) as session:
-        first = asyncio.create_task(session.run("import time\nx = 1\ntime.sleep(0.5)"))
-        await asyncio.sleep(0.1)
-        second = asyncio.create_task(session.run("x = 2"))
-        await asyncio.sleep(0.1)
-        second.cancel()
-        await asyncio.gather(second, return_exceptions=True)
-        result = await first
-        expect(result.ok, f"the first call was harmed: {describe(result)}")
-        await expect_output(session, "print(x)", "1")
+    first = asyncio.create_task(session.run("import time\nx = 1\ntime.sleep(0.5)"))
+    await asyncio.sleep(0.1)
+    second = asyncio.create_task(session.run("x = 2"))
+    await asyncio.sleep(0.1)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    result = await first
+    expect(result.ok, f"the first call was harmed: {describe(result)}")
+    await expect_output(session, "print(x)", "1")
 
 
 async def _ends(call: asyncio.Task[RunResult]) -> None:
@@ -455,14 +424,13 @@ ENDINGS = (
 )
 
 
-@STATUSES.check
-async def each_ending_has_its_status(sandbox: Sandbox) -> None:
+@STATUSES.session()
+async def each_ending_has_its_status(session: Session) -> None:
     """The status tells how the call ended, not what its text says; only what ended well is `ok`."""
-    async with opened(sandbox) as session:
-        for code, status in ENDINGS:
-            result = await run(session, code, status, wall_seconds=0.6)
-            expect_equal(result.ok, status is Status.OK, f"ok after {code!r}")
-            expect_equal(result.traceback is None, status is Status.OK, f"whether {code!r} left no traceback")
+    for code, status in ENDINGS:
+        result = await run(session, code, status, wall_seconds=0.6)
+        expect_equal(result.ok, status is Status.OK, f"ok after {code!r}")
+        expect_equal(result.traceback is None, status is Status.OK, f"whether {code!r} left no traceback")
 
 
 @STATUSES.check
@@ -473,18 +441,15 @@ async def a_memory_error_of_the_program(sandbox: Sandbox) -> None:
         expect("emory" in (result.traceback or ""), f"the reason does not speak of memory: {describe(result)}")
 
 
-@STATUSES.check
-async def timings_are_measured(sandbox: Sandbox) -> None:
+@STATUSES.session()
+async def timings_are_measured(session: Session) -> None:
     """Timings are seconds, never negative, and the parts fit into the whole."""
-    async with opened(sandbox) as session:
-        timings = (await run(session, "import time\ntime.sleep(0.2)")).timings
-        expect(timings.wall >= 0.2 and timings.run >= 0.19, f"a sleep of 0.2 s was measured as {timings}")
-        expect(
-            timings.wall >= timings.run and min(timings.cpu, timings.capture) >= 0, f"parts exceed the whole: {timings}"
-        )
-        expect(timings.cpu < 0.19, f"a sleep used CPU: {timings}")
-        busy = (await run(session, "t = time.process_time()\nwhile time.process_time() < t + 0.2: pass")).timings
-        expect(busy.cpu >= 0.15, f"0.2 s of CPU were measured as {busy}")
+    timings = (await run(session, "import time\ntime.sleep(0.2)")).timings
+    expect(timings.wall >= 0.2 and timings.run >= 0.19, f"a sleep of 0.2 s was measured as {timings}")
+    expect(timings.wall >= timings.run and min(timings.cpu, timings.capture) >= 0, f"parts exceed the whole: {timings}")
+    expect(timings.cpu < 0.19, f"a sleep used CPU: {timings}")
+    busy = (await run(session, "t = time.process_time()\nwhile time.process_time() < t + 0.2: pass")).timings
+    expect(busy.cpu >= 0.15, f"0.2 s of CPU were measured as {busy}")
 
 
 @STATUSES.check
@@ -500,13 +465,12 @@ async def layers_are_reported(sandbox: Sandbox) -> None:
         expect_equal(set(failed.layers), set(isolation.names), "layers of a failed result")
 
 
-@STATUSES.check
-async def empty_and_long_code(sandbox: Sandbox) -> None:
+@STATUSES.session()
+async def empty_and_long_code(session: Session) -> None:
     """Empty code, comments only, half a megabyte of code and Windows line ends are fine."""
-    async with opened(sandbox) as session:
-        for code in ("", "   \n\n", "# nothing", "x = 1\r\ny = 2\r\n"):
-            await run(session, code)
-        await expect_output(session, "\n".join(f"v{i} = {i}" for i in range(30_000)) + "\nprint(v29999)", "29999")
+    for code in ("", "   \n\n", "# nothing", "x = 1\r\ny = 2\r\n"):
+        await run(session, code)
+    await expect_output(session, "\n".join(f"v{i} = {i}" for i in range(30_000)) + "\nprint(v29999)", "29999")
 
 
 @STATUSES.check
@@ -523,13 +487,12 @@ async def preload(sandbox: Sandbox) -> None:
         await run(session, "np.zeros(2)", Status.ERROR)
 
 
-@STATUSES.check
-async def repairs_are_off_unless_named(sandbox: Sandbox) -> None:
+@STATUSES.session()
+async def repairs_are_off_unless_named(session: Session) -> None:
     """Without repairs, code that needs one fails, and no repair is recorded."""
-    async with opened(sandbox) as session:
-        for code in ("print(np.zeros(2))", "    x = 1\ny = 2", "import numpy as np\ncv.resize(1)"):
-            result = await run(session, code, Status.ERROR)
-            expect_equal(result.repairs, (), f"repairs of {code!r}")
+    for code in ("print(np.zeros(2))", "    x = 1\ny = 2", "import numpy as np\ncv.resize(1)"):
+        result = await run(session, code, Status.ERROR)
+        expect_equal(result.repairs, (), f"repairs of {code!r}")
 
 
 @STATUSES.check

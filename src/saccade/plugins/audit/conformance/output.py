@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import threading
+from textwrap import dedent
 
 from PIL import Image
 
@@ -19,7 +20,7 @@ from saccade.plugins.audit.conformance.check import (
 )
 from saccade.plugins.audit.conformance.rollback import branched
 from saccade.record.execution import Status
-from saccade.sandbox.base import Sandbox, SessionOptions, VideoFile
+from saccade.sandbox.base import Sandbox, Session, SessionOptions, VideoFile
 from saccade.sandbox.result import Picture, RunResult
 
 # Pictures and values bound by name arrive exactly, and lazy ones are decoded once.
@@ -176,17 +177,16 @@ async def shown_picture_bound_again(sandbox: Sandbox) -> None:
         await expect_output(session, "print(observed.size, observed.tobytes() == part.tobytes())", "(20, 10) True")
 
 
-@IMAGES.check
-async def bind_survives_a_failed_call(sandbox: Sandbox) -> None:
+@IMAGES.session()
+async def bind_survives_a_failed_call(session: Session) -> None:
     """Names bound between calls are there in the next call and stay there when that call fails."""
-    async with opened(sandbox) as session:
-        session.bind({"a": 1, "im": noise("L", 8, 8)})
-        await run(session, "print(a)\na = 5\nim = None\n1 / 0", Status.ERROR)
-        await expect_output(session, "print(a, im.size)", "1 (8, 8)")
-        session.bind({"a": 2})
-        await expect_output(session, "print(a)", "2")
-        async with branched(session, 1) as (branch,):
-            await expect_output(branch, "print(a, im.size)", "2 (8, 8)")
+    session.bind({"a": 1, "im": noise("L", 8, 8)})
+    await run(session, "print(a)\na = 5\nim = None\n1 / 0", Status.ERROR)
+    await expect_output(session, "print(a, im.size)", "1 (8, 8)")
+    session.bind({"a": 2})
+    await expect_output(session, "print(a)", "2")
+    async with branched(session, 1) as (branch,):
+        await expect_output(branch, "print(a, im.size)", "2 (8, 8)")
 
 
 @IMAGES.check
@@ -249,28 +249,26 @@ async def pyplot_show_forms(sandbox: Sandbox) -> None:
             expect_equal((picture.width, picture.height), (100, 50), "size of the figure")
 
 
-@CAPTURES.check
-async def figures_in_a_loop(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def figures_in_a_loop(session: Session) -> None:
     """A figure shown in each round of a loop gives one picture per round, in order."""
-    async with opened(sandbox) as session:
-        code = """
-            for color in ('#ff0000', '#00ff00', '#0000ff'):
-                plt.figure(figsize=(1, 1), dpi=20, facecolor=color)
-                plt.show()
-        """
-        result = await run(session, IMPORTS + "\n".join(line[12:] for line in code.split("\n")))
-        expect_equal([first_pixel(p)[:3] for p in result.pictures], [(255, 0, 0), (0, 255, 0), (0, 0, 255)], "colours")
+    code = """
+        for color in ('#ff0000', '#00ff00', '#0000ff'):
+            plt.figure(figsize=(1, 1), dpi=20, facecolor=color)
+            plt.show()
+    """
+    result = await run(session, IMPORTS + dedent(code))
+    expect_equal([first_pixel(p)[:3] for p in result.pictures], [(255, 0, 0), (0, 255, 0), (0, 0, 255)], "colours")
 
 
-@CAPTURES.check
-async def several_figures_open(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def several_figures_open(session: Session) -> None:
     """One `plt.show()` shows every open figure, and a second one does not show them again."""
-    async with opened(sandbox) as session:
-        code = "a = plt.figure(figsize=(1, 1), dpi=20)\nb = plt.figure(figsize=(2, 1), dpi=20)\nplt.show()\nplt.show()"
-        result = await run(session, IMPORTS + code)
-        expect_equal([p.width for p in result.pictures], [20, 40], "widths of the figures")
-        again = await run(session, "plt.show()")
-        expect_equal(len(again.pictures), 0, "pictures of a later plt.show() without figures")
+    code = "a = plt.figure(figsize=(1, 1), dpi=20)\nb = plt.figure(figsize=(2, 1), dpi=20)\nplt.show()\nplt.show()"
+    result = await run(session, IMPORTS + code)
+    expect_equal([p.width for p in result.pictures], [20, 40], "widths of the figures")
+    again = await run(session, "plt.show()")
+    expect_equal(len(again.pictures), 0, "pictures of a later plt.show() without figures")
 
 
 @CAPTURES.check
@@ -293,121 +291,109 @@ async def pillow_show(sandbox: Sandbox) -> None:
         expect(len(result.pictures) >= 1, f"no picture came back: {describe(result)}")
 
 
-@CAPTURES.check
-async def display_forms(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def display_forms(session: Session) -> None:
     """`display(...)` takes pictures, figures and several things at once, and prints anything else."""
-    async with opened(sandbox) as session:
-        code = IMPORTS + (
-            "display(flat('red'), flat('blue'))\n"
-            "fig = plt.figure(figsize=(1, 1), dpi=20)\n"
-            "display(fig)\n"
-            "display({'a': 1})"
-        )
-        result = await run(session, code)
-        expect_equal(len(result.pictures), 3, f"number of pictures ({describe(result)})")
-        expect_equal(first_pixel(result.pictures[1])[:3], (0, 0, 255), "colour of the second picture")
-        expect("{'a': 1}" in result.stdout, f"display of a value was not printed: {describe(result)}")
+    code = IMPORTS + (
+        "display(flat('red'), flat('blue'))\nfig = plt.figure(figsize=(1, 1), dpi=20)\ndisplay(fig)\ndisplay({'a': 1})"
+    )
+    result = await run(session, code)
+    expect_equal(len(result.pictures), 3, f"number of pictures ({describe(result)})")
+    expect_equal(first_pixel(result.pictures[1])[:3], (0, 0, 255), "colour of the second picture")
+    expect("{'a': 1}" in result.stdout, f"display of a value was not printed: {describe(result)}")
 
 
-@CAPTURES.check
-async def ipython_display(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def ipython_display(session: Session) -> None:
     """`from IPython.display import display`, which models write, gives the picture too."""
-    async with opened(sandbox) as session:
-        result = await run(session, IMPORTS + "from IPython.display import display\ndisplay(flat('red'))")
-        expect_equal(len(result.pictures), 1, "number of pictures")
+    result = await run(session, IMPORTS + "from IPython.display import display\ndisplay(flat('red'))")
+    expect_equal(len(result.pictures), 1, "number of pictures")
 
 
-@CAPTURES.check
-async def opencv_imshow(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def opencv_imshow(session: Session) -> None:
     """`cv2.imshow` gives the picture, with blue-green-red turned into red-green-blue."""
-    async with opened(sandbox) as session:
-        code = (
-            "import cv2\n"
-            "a = np.zeros((6, 9, 3), np.uint8)\n"
-            "a[:] = (255, 0, 0)\n"
-            "cv2.imshow('w', a)\n"
-            "cv2.waitKey(0)\n"
-            "cv2.destroyAllWindows()"
-        )
-        result = await run(session, IMPORTS + code)
-        expect_equal(len(result.pictures), 1, f"number of pictures ({describe(result)})")
-        expect_equal(first_pixel(result.pictures[0])[:3], (0, 0, 255), "colour")
+    code = (
+        "import cv2\n"
+        "a = np.zeros((6, 9, 3), np.uint8)\n"
+        "a[:] = (255, 0, 0)\n"
+        "cv2.imshow('w', a)\n"
+        "cv2.waitKey(0)\n"
+        "cv2.destroyAllWindows()"
+    )
+    result = await run(session, IMPORTS + code)
+    expect_equal(len(result.pictures), 1, f"number of pictures ({describe(result)})")
+    expect_equal(first_pixel(result.pictures[0])[:3], (0, 0, 255), "colour")
 
 
-@CAPTURES.check
-async def last_expression(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def last_expression(session: Session) -> None:
     """A last expression gives its `repr`; if it is a picture, the picture; a statement gives nothing."""
-    async with opened(sandbox) as session:
-        expect_equal((await run(session, "x = [1, 2]\nx")).value, "[1, 2]", "value")
-        expect_equal((await run(session, "x = 3")).value, None, "value of a statement")
-        expect_equal((await run(session, "None")).value, None, "value of None")
-        result = await run(session, IMPORTS + "flat('green')")
-        expect_equal(sources(result), ["value"], "pictures")
+    expect_equal((await run(session, "x = [1, 2]\nx")).value, "[1, 2]", "value")
+    expect_equal((await run(session, "x = 3")).value, None, "value of a statement")
+    expect_equal((await run(session, "None")).value, None, "value of None")
+    result = await run(session, IMPORTS + "flat('green')")
+    expect_equal(sources(result), ["value"], "pictures")
 
 
-@CAPTURES.check
-async def image_files(sandbox: Sandbox) -> None:
+@CAPTURES.session(files={"old.png": b"not new"})
+async def image_files(session: Session) -> None:
     """An image file written to the workspace is a picture with its path; every new file is listed with its size."""
-    async with opened(sandbox, files={"old.png": b"not new"}) as session:
-        code = "import os\nos.makedirs('out')\nflat('red').save('out/a.png')\nopen('notes.txt', 'w').write('12345')"
-        result = await run(session, IMPORTS + code)
-        expect_equal([(p.source, p.path) for p in result.pictures], [("file", "out/a.png")], "pictures")
-        expect_equal(first_pixel(result.pictures[0])[:3], (255, 0, 0), "colour")
-        files = {file.path: file.size for file in result.files}
-        expect_equal(files.get("notes.txt"), 5, f"size of the new text file in {files}")
-        expect("out/a.png" in files and "old.png" not in files, f"files listed: {files}")
-        expect_equal((await run(session, "1")).files, (), "files of a call that wrote none")
+    code = "import os\nos.makedirs('out')\nflat('red').save('out/a.png')\nopen('notes.txt', 'w').write('12345')"
+    result = await run(session, IMPORTS + code)
+    expect_equal([(p.source, p.path) for p in result.pictures], [("file", "out/a.png")], "pictures")
+    expect_equal(first_pixel(result.pictures[0])[:3], (255, 0, 0), "colour")
+    files = {file.path: file.size for file in result.files}
+    expect_equal(files.get("notes.txt"), 5, f"size of the new text file in {files}")
+    expect("out/a.png" in files and "old.png" not in files, f"files listed: {files}")
+    expect_equal((await run(session, "1")).files, (), "files of a call that wrote none")
 
 
-@CAPTURES.check
-async def broken_image_file(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def broken_image_file(session: Session) -> None:
     """A file that only claims to be an image (or is a bomb) is no picture and no failure of the call."""
-    async with opened(sandbox) as session:
-        code = """
-            import struct, zlib
-            def chunk(kind, data):
-                return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
-            header = struct.pack('>IIBBBBB', 100000, 100000, 8, 2, 0, 0, 0)
-            magic = bytes([137]) + b"PNG" + bytes([13, 10, 26, 10])
-            _ = open("bomb.png", "wb").write(magic + chunk(b'IHDR', header))
-            _ = open('junk.jpg', 'wb').write(b'not a jpeg')
-            """
-        result = await run(session, code)
-        expect_equal(len(result.pictures), 0, "number of pictures")
+    code = """
+        import struct, zlib
+        def chunk(kind, data):
+            return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+        header = struct.pack('>IIBBBBB', 100000, 100000, 8, 2, 0, 0, 0)
+        magic = bytes([137]) + b"PNG" + bytes([13, 10, 26, 10])
+        _ = open("bomb.png", "wb").write(magic + chunk(b'IHDR', header))
+        _ = open('junk.jpg', 'wb').write(b'not a jpeg')
+        """
+    result = await run(session, code)
+    expect_equal(len(result.pictures), 0, "number of pictures")
 
 
-@CAPTURES.check
-async def order_and_no_doubles(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def order_and_no_doubles(session: Session) -> None:
     """Pictures come in the order in which they were shown, and a picture shown twice comes once."""
-    async with opened(sandbox) as session:
-        code = (
-            "flat('red').show()\n"
-            "plt.figure(figsize=(1, 1), dpi=20, facecolor='lime')\n"
-            "plt.show()\n"
-            "im = flat('blue')\n"
-            "display(im)\n"
-            "im"
-        )
-        result = await run(session, IMPORTS + code)
-        colours = [first_pixel(p)[:3] for p in result.pictures]
-        expect_equal(colours, [(255, 0, 0), (0, 255, 0), (0, 0, 255)], "colours in order")
+    code = (
+        "flat('red').show()\n"
+        "plt.figure(figsize=(1, 1), dpi=20, facecolor='lime')\n"
+        "plt.show()\n"
+        "im = flat('blue')\n"
+        "display(im)\n"
+        "im"
+    )
+    result = await run(session, IMPORTS + code)
+    colours = [first_pixel(p)[:3] for p in result.pictures]
+    expect_equal(colours, [(255, 0, 0), (0, 255, 0), (0, 0, 255)], "colours in order")
 
 
-@CAPTURES.check
-async def shown_before_a_failure(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def shown_before_a_failure(session: Session) -> None:
     """Text and pictures from before an exception come back with it."""
-    async with opened(sandbox) as session:
-        result = await run(session, IMPORTS + "print('seen')\nflat('red').show()\n1 / 0", Status.ERROR)
-        expect("seen" in result.stdout, f"the text before the exception is gone: {describe(result)}")
-        expect_equal(len(result.pictures), 1, "number of pictures before the exception")
+    result = await run(session, IMPORTS + "print('seen')\nflat('red').show()\n1 / 0", Status.ERROR)
+    expect("seen" in result.stdout, f"the text before the exception is gone: {describe(result)}")
+    expect_equal(len(result.pictures), 1, "number of pictures before the exception")
 
 
-@CAPTURES.check
-async def picture_shown_then_changed(sandbox: Sandbox) -> None:
+@CAPTURES.session()
+async def picture_shown_then_changed(session: Session) -> None:
     """A picture has the pixels of the moment in which it was shown."""
-    async with opened(sandbox) as session:
-        result = await run(session, IMPORTS + "im = flat('red')\nim.show()\nim.paste('blue', (0, 0, 12, 8))")
-        expect_equal(first_pixel(result.pictures[0])[:3], (255, 0, 0), "colour")
+    result = await run(session, IMPORTS + "im = flat('red')\nim.show()\nim.paste('blue', (0, 0, 12, 8))")
+    expect_equal(first_pixel(result.pictures[0])[:3], (255, 0, 0), "colour")
 
 
 OUTPUT = CheckGroup("output")
@@ -416,57 +402,53 @@ SLACK = 512
 """Bytes by which a text may exceed its cap, for the sentence that states the cut."""
 
 
-@OUTPUT.check
-async def stdout_and_stderr(sandbox: Sandbox) -> None:
+@OUTPUT.session()
+async def stdout_and_stderr(session: Session) -> None:
     """stdout and stderr come back apart, from print, from `sys.stdout.write` and from the file descriptors."""
-    async with opened(sandbox) as session:
-        code = (
-            "import os, sys\n"
-            "print('a')\n"
-            "sys.stdout.write('b\\n"
-            "')\n"
-            "sys.stdout.flush()\n"
-            "os.write(1, b'c\\n"
-            "')\n"
-            "print('d', file=sys.stderr)\n"
-            "os.write(2, b'e\\n"
-            "')"
-        )
-        result = await run(session, code)
-        expect_equal(result.stdout.split(), ["a", "b", "c"], "stdout")
-        expect_equal(result.stderr.split(), ["d", "e"], "stderr")
+    code = (
+        "import os, sys\n"
+        "print('a')\n"
+        "sys.stdout.write('b\\n"
+        "')\n"
+        "sys.stdout.flush()\n"
+        "os.write(1, b'c\\n"
+        "')\n"
+        "print('d', file=sys.stderr)\n"
+        "os.write(2, b'e\\n"
+        "')"
+    )
+    result = await run(session, code)
+    expect_equal(result.stdout.split(), ["a", "b", "c"], "stdout")
+    expect_equal(result.stderr.split(), ["d", "e"], "stderr")
 
 
-@OUTPUT.check
-async def every_call_has_its_own_output(sandbox: Sandbox) -> None:
+@OUTPUT.session()
+async def every_call_has_its_own_output(session: Session) -> None:
     """Output of one call (unflushed text included) is not seen in the next one, nor after a rollback."""
-    async with opened(sandbox) as session:
-        expect_equal((await run(session, "import sys\n_ = sys.stdout.write('one')")).stdout, "one", "stdout")
-        await run(session, "_ = sys.stdout.write('lost')\n1 / 0", Status.ERROR)
-        expect_equal((await run(session, "print('two')")).stdout.strip(), "two", "stdout of the next call")
+    expect_equal((await run(session, "import sys\n_ = sys.stdout.write('one')")).stdout, "one", "stdout")
+    await run(session, "_ = sys.stdout.write('lost')\n1 / 0", Status.ERROR)
+    expect_equal((await run(session, "print('two')")).stdout.strip(), "two", "stdout of the next call")
 
 
-@OUTPUT.check
-async def partial_output_of_a_timeout(sandbox: Sandbox) -> None:
+@OUTPUT.session()
+async def partial_output_of_a_timeout(session: Session) -> None:
     """Text that a call printed before it ran out of time comes back, flushed or not."""
-    async with opened(sandbox) as session:
-        result = await run(session, "print('so far')\nwhile True: pass", Status.TIMEOUT, wall_seconds=0.5)
-        expect("so far" in result.stdout, f"the text before the time-out is gone: {describe(result)}")
+    result = await run(session, "print('so far')\nwhile True: pass", Status.TIMEOUT, wall_seconds=0.5)
+    expect("so far" in result.stdout, f"the text before the time-out is gone: {describe(result)}")
 
 
-@OUTPUT.check
-async def unicode_text(sandbox: Sandbox) -> None:
+@OUTPUT.session()
+async def unicode_text(session: Session) -> None:
     """Text of any language comes back; lone surrogates and bytes that are no text cannot break the call."""
-    async with opened(sandbox) as session:
-        text = "ä € \u2603 \U0001f600 \u202e"
-        expect_equal((await run(session, f"print({text!r})")).stdout.rstrip("\n"), text, "stdout")
-        result = await run(session, r"print('a\ud800b')" + "\nimport os\nos.write(1, b'\\xff\\xfe\\x00z')\n'\\udfff'")
-        expect("a" in result.stdout and "z" in result.stdout, f"odd text broke the output: {describe(result)}")
-        (result.stdout + (result.value or "")).encode("utf-8")
-        result = await run(session, "class Odd:\n    def __repr__(self): return 'odd \\ud800'\nOdd()")
-        expect("odd" in (result.value or ""), f"half a letter lost a value: {describe(result)}")
-        result = await run(session, r"raise ValueError('odd \ud800')", Status.ERROR)
-        expect("odd" in (result.traceback or ""), f"half a letter lost an error: {describe(result)}")
+    text = "ä € \u2603 \U0001f600 \u202e"
+    expect_equal((await run(session, f"print({text!r})")).stdout.rstrip("\n"), text, "stdout")
+    result = await run(session, r"print('a\ud800b')" + "\nimport os\nos.write(1, b'\\xff\\xfe\\x00z')\n'\\udfff'")
+    expect("a" in result.stdout and "z" in result.stdout, f"odd text broke the output: {describe(result)}")
+    (result.stdout + (result.value or "")).encode("utf-8")
+    result = await run(session, "class Odd:\n    def __repr__(self): return 'odd \\ud800'\nOdd()")
+    expect("odd" in (result.value or ""), f"half a letter lost a value: {describe(result)}")
+    result = await run(session, r"raise ValueError('odd \ud800')", Status.ERROR)
+    expect("odd" in (result.traceback or ""), f"half a letter lost an error: {describe(result)}")
 
 
 @OUTPUT.check
@@ -550,31 +532,28 @@ async def total_pixels_are_capped(sandbox: Sandbox) -> None:
         expect(len(result.pictures) >= 1, "no picture came back")
 
 
-@OUTPUT.check
-async def replaced_stdout(sandbox: Sandbox) -> None:
+@OUTPUT.session()
+async def replaced_stdout(session: Session) -> None:
     """A program that closes or replaces stdout does not break the next call."""
-    async with opened(sandbox) as session:
-        await session.run("import sys, os\nsys.stdout.close()")
-        await expect_output(session, "print(1)", "1")
-        await session.run("import sys, io\nsys.stdout = io.StringIO()\nsys.stderr = None\nsys.displayhook = None")
-        await expect_output(session, "print(2)", "2")
-        await session.run("import os\nos.close(1)\nos.close(2)")
-        await expect_output(session, "print(3)", "3")
+    await session.run("import sys, os\nsys.stdout.close()")
+    await expect_output(session, "print(1)", "1")
+    await session.run("import sys, io\nsys.stdout = io.StringIO()\nsys.stderr = None\nsys.displayhook = None")
+    await expect_output(session, "print(2)", "2")
+    await session.run("import os\nos.close(1)\nos.close(2)")
+    await expect_output(session, "print(3)", "3")
 
 
-@OUTPUT.check
-async def standard_input_is_empty(sandbox: Sandbox) -> None:
+@OUTPUT.session()
+async def standard_input_is_empty(session: Session) -> None:
     """`input()` does not wait for ever: it ends the call with an error."""
-    async with opened(sandbox) as session:
-        await run(session, "x = input('name? ')", Status.ERROR, wall_seconds=3)
+    await run(session, "x = input('name? ')", Status.ERROR, wall_seconds=3)
 
 
-@OUTPUT.check
-async def last_expression_off(sandbox: Sandbox) -> None:
+@OUTPUT.session(options=SessionOptions(last_expression=False))
+async def last_expression_off(session: Session) -> None:
     """With `last_expression=False` no value is reported."""
-    async with opened(sandbox, options=SessionOptions(last_expression=False)) as session:
-        result = await run(session, "5")
-        expect_equal(result.value, None, "value")
+    result = await run(session, "5")
+    expect_equal(result.value, None, "value")
 
 
 # A video bound by name is a reader of its frames, exact, lazy, and at home in calls that fail and branches.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from inspect_ai.log import (
     EvalConfig,
@@ -22,16 +21,14 @@ from inspect_ai.log import (
     EvalStats,
     write_eval_log,
 )
-from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, ModelOutput
+from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score as InspectScore
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import RecordError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.plugins.integrations.inspect.parts import chat_messages, data_url
+from saccade.plugins.integrations.inspect.parts import chat_messages, question_message
 from saccade.record.codec import read_lines
-from saccade.record.content import ImagePart
-from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, conversation
 
 
@@ -84,7 +81,7 @@ def _sample(trajectory: Trajectory, store: MediaStore) -> EvalSample:
     return EvalSample(
         id=trajectory.task.id,
         epoch=trajectory.rollout + 1,
-        input=[ChatMessageUser(content=_question(trajectory.task, store))],
+        input=[question_message(trajectory.task, store)],
         choices=list(trajectory.task.choices) or None,
         target=trajectory.task.answer or "",
         messages=chat_messages(conversation(trajectory.prompt, trajectory.turns), store),
@@ -94,13 +91,6 @@ def _sample(trajectory: Trajectory, store: MediaStore) -> EvalSample:
         total_time=trajectory.seconds,
         error=error,
     )
-
-
-def _question(task: Task, store: MediaStore) -> list[Any]:
-    pictures = [
-        ContentImage(image=data_url(item.part, store)) for item in task.media if isinstance(item.part, ImagePart)
-    ]
-    return [*pictures, ContentText(text=task.question)]
 
 
 def _scores(trajectory: Trajectory) -> Iterable[tuple[str, InspectScore]]:

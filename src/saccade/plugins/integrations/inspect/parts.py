@@ -44,7 +44,7 @@ from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Trajectory, conversation, total
 from saccade.rewards.rubric import as_rubric
-from saccade.training.env.task_pools import names_of, task_of
+from saccade.tasks.sources.task_set import names_of, task_of
 
 # A model of inspect_ai as the loop asks it, and a conversation as inspect_ai's viewer shows it.
 #
@@ -129,6 +129,14 @@ def _message(message: Message, media: MediaReader) -> ChatMessage:
     if message.role == "system":
         return ChatMessageSystem(content=message.text if not message.media else content)
     return ChatMessageUser(content=content)
+
+
+def question_message(task: Task, store: MediaStore) -> ChatMessageUser:
+    """Return the pictures and the question of a task."""
+    pictures = [
+        ContentImage(image=data_url(item.part, store)) for item in task.media if isinstance(item.part, ImagePart)
+    ]
+    return ChatMessageUser(content=[*pictures, ContentText(text=task.question)])
 
 
 def data_url(part: ImagePart, media: MediaReader) -> str:
@@ -257,12 +265,8 @@ def graded(rubric: str = "") -> Scorer:
 
 
 def _sample(task: Task, sources: tuple[str, ...], store: MediaStore) -> Sample:
-    content: list[Any] = [
-        ContentImage(image=data_url(item.part, store)) for item in task.media if isinstance(item.part, ImagePart)
-    ]
-    content.append(ContentText(text=task.question))
     return Sample(
-        input=[ChatMessageUser(content=content)],
+        input=[question_message(task, store)],
         target=task.answer or "",
         choices=list(task.choices) or None,
         id=task.id,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
 
-from saccade.plugins.integrations.openenv.wire import LookMessage, LookObservation, LookPicture, LookState, TurnAction
+from saccade.plugins.integrations.openenv.wire import LookObservation, LookPicture, LookState, TurnAction
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -59,19 +59,27 @@ def blocks(observation: LookObservation) -> list[dict[str, Any]]:
     Texts are `{"type": "text", "text": ...}`, pictures `{"type": "image", "image": a Pillow image}`. Roles are left
     out: what is new in an episode has one, but for the prompt, whose system message is then the first block.
     """
-    found: list[dict[str, Any]] = []
-    for message in observation.messages:
-        for part in message.content:
-            if part.type == "text":
-                found.append({"type": "text", "text": part.text or ""})
-            elif part.picture is not None:
-                found.append({"type": "image", "image": opened(observation.pictures[part.picture])})
-    return found
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": opened(part)}
+        for message in observation.messages
+        for part in observation.shown(message)
+    ]
 
 
 def chat(observation: LookObservation) -> list[dict[str, Any]]:
     """Return the messages of an observation as OpenAI's Chat Completions take them, pictures as data URLs."""
-    return [_chat_message(message, observation.pictures) for message in observation.messages]
+    return [
+        {
+            "role": message.role,
+            "content": [
+                {"type": "text", "text": part}
+                if isinstance(part, str)
+                else {"type": "image_url", "image_url": {"url": f"data:{part.mime};base64,{part.data}"}}
+                for part in observation.shown(message)
+            ],
+        }
+        for message in observation.messages
+    ]
 
 
 def opened(picture: LookPicture) -> Image:
@@ -92,17 +100,6 @@ def _of_tool(observation: dict[str, Any]) -> dict[str, Any]:
         return {"text": error["message"], "messages": [{"role": "tool", "content": [part]}]}
     found: dict[str, Any] = observation["result"]["structured_content"]
     return found
-
-
-def _chat_message(message: LookMessage, pictures: list[LookPicture]) -> dict[str, Any]:
-    content: list[dict[str, Any]] = []
-    for part in message.content:
-        if part.type == "text":
-            content.append({"type": "text", "text": part.text or ""})
-        elif part.picture is not None:
-            shown = pictures[part.picture]
-            content.append({"type": "image_url", "image_url": {"url": f"data:{shown.mime};base64,{shown.data}"}})
-    return {"role": message.role, "content": content}
 
 
 # Episodes of a server as an environment of TRL's `GRPOTrainer`, whose tools give pictures back to the policy.

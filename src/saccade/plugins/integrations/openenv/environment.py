@@ -146,14 +146,14 @@ def _can_say(dialect: Dialect, action: Action) -> bool:
 
 
 def _content(seen: LookObservation) -> list[ContentBlock]:
-    content: list[ContentBlock] = []
-    for message in seen.messages:
-        for part in message.content:
-            if part.type == "text" and part.text:
-                content.append(TextContent(type="text", text=part.text))
-            elif part.picture is not None:
-                shown = seen.pictures[part.picture]
-                content.append(ImageContent(type="image", data=shown.data, mimeType=shown.mime))
+    content: list[ContentBlock] = [
+        TextContent(type="text", text=part)
+        if isinstance(part, str)
+        else ImageContent(type="image", data=part.data, mimeType=part.mime)
+        for message in seen.messages
+        for part in seen.shown(message)
+        if part
+    ]
     if seen.done:
         content.append(TextContent(type="text", text=f"The episode is over: {seen.stop}."))
     return content

@@ -6,6 +6,7 @@ media store holds them; no path of either machine travels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from openenv.core.env_server.types import Action, Observation, State
@@ -112,6 +113,14 @@ class LookObservation(Observation):  # type: ignore[misc]
     trajectory: dict[str, Any] | None = None
     """At the end, if the server sends it: the record as JSON, which `Trajectory.model_validate` reads; its pictures are
     named by the sha256 of their bytes."""
+
+    def shown(self, message: LookMessage) -> Iterator[str | LookPicture]:
+        """Yield the texts and pictures of a message, in order; a video has nothing to show."""
+        for part in message.content:
+            if part.type == "text":
+                yield part.text or ""
+            elif part.picture is not None:
+                yield self.pictures[part.picture]
 
 
 class LookState(State):  # type: ignore[misc]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import verifiers.v1 as vf
 from pydantic import Field
 from verifiers.v1.errors import MODEL_TRANSPORT_ERROR_EXIT_CODE
 
-from saccade.core.settings import settings_toml
+from saccade.core.settings import load_settings, settings_toml
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
@@ -28,7 +28,7 @@ from saccade.models.providers.openai import OpenAIModel
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.rewards.rubric import as_rubric
-from saccade.training.env.task_pools import names_of, task_of
+from saccade.tasks.sources.task_set import names_of, task_of
 
 # Tasks of any source as a taskset of verifiers, scored by their own graders or by a reward preset.
 #
@@ -99,8 +99,8 @@ class LookTask(vf.Task[LookData, vf.State, LookTaskConfig]):  # type: ignore[mis
 class LookTaskset(vf.Taskset[LookTask, LookTasksetConfig]):  # type: ignore[misc]
     """The tasks of some sources."""
 
-    def load(self) -> Iterable[LookTask]:
-        """Return one task after the other, each made when it is asked for.
+    def load(self) -> Iterator[LookTask]:
+        """Yield one task after the other, each made when it is asked for.
 
         Its prompt is the question only: what the model is shown is made by the harness, in its dialect.
 
@@ -108,9 +108,6 @@ class LookTaskset(vf.Taskset[LookTask, LookTasksetConfig]):  # type: ignore[misc
             SettingsError: a source's name means nothing; suggests the nearest.
             DataError, RecordError: the data of a source are not there, or cannot be read.
         """
-        return self._tasks()
-
-    def _tasks(self) -> Iterator[LookTask]:
         config: LookTasksetConfig = self.config
         with tempfile.TemporaryDirectory(prefix="saccade-verifiers-") as folder:
             store = MediaStore(folder)
@@ -165,7 +162,7 @@ class LookHarness(vf.Harness[LookHarnessConfig]):  # type: ignore[misc]
         """
         super().__init__(config)
         given = {"model": "verifiers", "dialect": config.dialect, **config.settings}
-        self._settings = _checked(given)
+        self._settings = load_settings(EpisodeSettings, None, (), given)
         self._dialect, self._tools = self._settings.spoken()
 
     async def launch(
@@ -213,9 +210,3 @@ def _result(trajectory: Trajectory) -> vf.ProgramResult:
     _log.warning("%s: an outage ended the rollout: %s.", trajectory.id, trajectory.stop)
     code = MODEL_TRANSPORT_ERROR_EXIT_CODE if trajectory.stop is StopReason.MODEL_LOST else _FAILED
     return vf.ProgramResult(code, "", f"{trajectory.stop}: {trajectory.stop_detail}")
-
-
-def _checked(given: dict[str, Any]) -> EpisodeSettings:
-    from saccade.core.settings import load_settings
-
-    return load_settings(EpisodeSettings, None, (), given)

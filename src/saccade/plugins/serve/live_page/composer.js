@@ -30,7 +30,8 @@ const view = (which) => {
   by("token").hidden = which !== "token";
   if (which === "token") by("token-field").focus();
   if (which === "compose") {
-    if (!by("examples").querySelector("li")) by("examples").hidden = true;
+    if (by("examples").querySelector("li")) drawExamples();
+    else by("examples").hidden = true;
     drawHistory();
   }
   window.scrollTo({ top: 0, behavior: "instant" });
@@ -44,43 +45,74 @@ const data = (file) => new Promise((resolve, reject) => {
   reader.onerror = () => reject(reader.error);
   reader.readAsDataURL(file);
 });
+
+// A file that was given. It is shown as the browser shows it, and the server says whether it can be used.
+class Medium {
+  constructor(file, url) {
+    this.name = file.name || "picture";
+    this.url = url;
+    this.kind = file.type.startsWith("video/") ? "video" : "image";
+    this.holds = "being checked";
+    this.checked = this.check();
+    this.item = make("li");
+    const remove = make("button", "", "×");
+    remove.type = "button";
+    remove.setAttribute("aria-label", `Remove ${this.name}`);
+    remove.addEventListener("click", () => {
+      this.drop();
+      by("files").focus();
+    });
+    this.item.append(this.figure(), remove);
+  }
+
+  figure() {
+    const figure = make("figure");
+    const shown = make(this.kind === "video" ? "video" : "img");
+    shown.src = this.thumbnail || this.url;
+    if (this.kind === "video") shown.controls = true;
+    else shown.alt = this.name;
+    shown.addEventListener("error", () => shown.replaceWith(make("span", "missing", "no preview")));
+    const caption = make("figcaption", "", this.name);
+    caption.append(make("span", "dim", ` ${this.holds}`));
+    figure.append(shown, caption);
+    return figure;
+  }
+
+  async check() {
+    try {
+      const answer = await call("/live/check", { body: { url: this.url, filename: this.name } });
+      const { holds, thumbnail } = await answer.json();
+      this.holds = holds;
+      if (this.item.querySelector(".missing")) this.thumbnail = thumbnail; // the browser cannot show it, the server can
+      this.item.firstChild.replaceWith(this.figure());
+    } catch (error) {
+      this.drop();
+      problem(error.message);
+    }
+  }
+
+  drop() {
+    state.media = state.media.filter((other) => other !== this);
+    this.item.remove();
+  }
+}
 const take = async (files) => {
   problem("");
   for (const file of files) {
-    const kind = file.type.split("/")[0];
-    const url = ["image", "video"].includes(kind) ? await data(file) : "";
+    const url = await data(file);
     const sum = state.media.reduce((total, medium) => total + medium.url.length, url.length);
-    if (!url) problem(`${file.name || "That"} is neither a picture nor a video.`);
-    else if (sum > state.about.bytes - 65_536) problem(`${file.name} is too large: this server takes ${Math.floor(state.about.bytes * 0.75 / 2 ** 20)} MB at once.`);
+    if (sum > state.about.bytes - 65_536) problem(`${file.name} is too large: this server takes ${Math.floor(state.about.bytes * 0.75 / 2 ** 20)} MB at once.`);
     else if (state.media.length >= state.about.media) problem(`This server takes ${state.about.media} pictures at once.`);
-    else state.media.push({ kind, url, name: file.name || "picture" });
+    else state.media.push(new Medium(file, url));
   }
   drawMedia();
 };
-const drawMedia = () => {
-  by("media").replaceChildren(...state.media.map((medium) => {
-    const item = make("li");
-    const shown = make(medium.kind === "video" ? "video" : "img");
-    shown.src = medium.url;
-    if (medium.kind === "video") shown.controls = true;
-    else shown.alt = medium.name;
-    const remove = make("button", "", "×");
-    remove.type = "button";
-    remove.setAttribute("aria-label", `Remove ${medium.name}`);
-    remove.addEventListener("click", () => {
-      state.media = state.media.filter((other) => other !== medium);
-      drawMedia();
-      by("files").focus();
-    });
-    item.append(shown, remove);
-    return item;
-  }));
-};
+const drawMedia = () => by("media").replaceChildren(...state.media.map((medium) => medium.item));
 
 // Asking.
 const chosen = () => [...by("models").querySelectorAll("input:checked")].map((box) => box.value);
 const asked = () => {
-  const parts = state.media.map(({ kind, url }) => ({ type: `${kind}_url`, [`${kind}_url`]: { url } }));
+  const parts = state.media.map(({ kind, url, name }) => ({ type: `${kind}_url`, [`${kind}_url`]: { url, filename: name } }));
   const choices = by("choices").value.split(";").map((choice) => choice.trim()).filter(Boolean);
   const text = by("question").value.trim();
   return { messages: [{ role: "user", content: [...parts, { type: "text", text }] }], saccade: { choices } };
@@ -97,10 +129,17 @@ const ask = async () => {
   if (!question) return by("question").focus();
   if (!models.length) return problem("Choose a model.");
   problem("");
-  const body = asked();
-  const runs = models.map((model) => new Run(model, call));
+  const given = state.media;
+  const full = (model) => state.about.models.find((one) => one.name === model).full;
+  const runs = models.map((model) => new Run(model, call, { media: given, full: full(model) }));
   showRuns(question, runs);
   runs[0].stopper.focus();
+  await Promise.all(given.map((medium) => medium.checked));
+  if (given !== state.media) { // one of them cannot be used, which is said there
+    state.runs = [];
+    return view("compose");
+  }
+  const body = asked();
   const when = Date.now();
   await Promise.all(runs.map((run) => {
     const dialect = state.dialects[run.model];
@@ -133,22 +172,29 @@ const tile = (thumbnail, head, text, then) => {
 };
 const drawExamples = async () => {
   const listed = await (await call("/live/examples")).json();
-  const only = state.about.models.length === 1 && state.about.models[0] === "tiny";
+  const names = state.about.models.map((model) => model.name);
+  const earlier = (await kept.all()).flatMap(({ question, runs }) => runs.map((run) => ({ question, ...run })));
+  const time = ({ question, seconds, tiny }) => {
+    const last = earlier.find((run) => run.question === question && names.includes(run.model));
+    if (last) return `${last.model} took ${last.seconds} s last time`;
+    if (!names.includes("tiny")) return "not timed yet";
+    return tiny ? `tiny takes about ${seconds} s` : `tiny did not learn this, and takes about ${seconds} s`;
+  };
   by("examples").querySelector("ul").replaceChildren(...listed.map((example) => {
     if (example.problem) {
       const item = make("li", "missing", example.problem);
       item.prepend(make("span", "", example.family));
       return item;
     }
-    const note = only && !example.tiny ? [["dim", "the bundled model did not learn this"]] : [];
-    return tile(example.thumbnail, example.family, [["", example.question], ...note], () => useExample(example));
+    const lines = [["", example.question], ["dim time", time(example)]];
+    return tile(example.thumbnail, example.family, lines, () => useExample(example));
   }));
   by("examples").hidden = by("composer").hidden;
 };
 const useExample = async (example) => {
   const files = await Promise.all(example.media.map(async (type, number) => {
     const answer = await call(`/live/examples/${example.name}/${number}`);
-    return new File([await answer.blob()], `${example.name} ${number + 1}`, { type });
+    return new File([await answer.blob()], `${example.name}${number ? `-${number + 1}` : ""}.${type.split("/")[1]}`, { type });
   }));
   state.media = [];
   by("question").value = example.question;
@@ -181,8 +227,9 @@ const begin = async () => {
   by("models").append(...state.about.models.map((model, number) => {
     const label = make("label");
     const box = make("input");
-    Object.assign(box, { type: "checkbox", value: model, checked: !number });
-    label.append(box, model);
+    Object.assign(box, { type: "checkbox", value: model.name, checked: !number });
+    label.title = model.full;
+    label.append(box, model.name);
     return label;
   }));
   view("compose");

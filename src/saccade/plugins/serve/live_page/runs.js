@@ -8,16 +8,21 @@ const make = (tag, kind, text) => {
 
 const BLOCKS = ":scope > .head, :scope > .columns > .originals, .turns > .turn:not(.writing), .turns > .seen, " +
   ".turns > .end, .turns > .note, :scope > .numbers";
-const STATES = { asking: "the model writes", running: "its code runs", ended: "ended" };
+const STATES = { waiting: "waits for other questions to end", asking: "the model reads", running: "its code runs", ended: "ended" };
 
 class Run {
-  constructor(model, call) {
+  // `media` are shown until the server has drawn them; `full` is the model's full name, for its owner alone.
+  constructor(model, call, { media = [], full = "" } = {}) {
     this.model = model;
     this.call = call; // asks the server
+    this.about = !media.length ? "question" : media.length > 1 ? "pictures" : media[0].kind === "video" ? "video" : "picture";
     this.element = make("article", "run playing");
     this.element.setAttribute("aria-label", model);
     const bar = make("header", "bar");
-    this.state = make("span", "state", "waits for its turn");
+    this.name = make("strong", "name", model);
+    this.name.title = full;
+    this.dialect = make("span", "dim dialect");
+    this.state = make("span", "state", `sending the ${this.about}`);
     this.state.setAttribute("role", "status");
     this.clock = make("span", "clock dim");
     this.stopper = make("button", "stop-button", "Stop");
@@ -25,8 +30,10 @@ class Run {
     this.stopper.addEventListener("click", () => this.stop());
     this.save = make("a", "button save", "Save page");
     this.save.hidden = true;
-    bar.append(make("strong", "", model), this.state, this.clock, this.stopper, this.save);
+    bar.append(this.name, this.clock, this.stopper, this.save, this.state, this.dialect);
     this.body = make("div", "body");
+    if (media.length) this.body.append(this.early = make("div", "early"));
+    this.early?.append(...media.map((medium) => medium.figure()));
     this.element.append(bar, this.body);
     this.seen = new Map(); // of each block the HTML that was put in place
     this.abort = new AbortController();
@@ -58,8 +65,11 @@ class Run {
   }
 
   draw(event) {
-    if (event.kind === "begun") {
+    if (event.kind === "state") this.state.textContent = STATES[event.state] || `opening the ${this.about}`;
+    else if (event.kind === "begun") {
       this.id = event.id;
+      this.dialect.textContent = event.dialect;
+      this.state.textContent = "begins";
       this.remark(event.notes);
     } else if (event.kind === "text") this.write(event.piece, event.again);
     else if (event.kind === "shown") {
@@ -71,15 +81,16 @@ class Run {
       if (event.state === "asking") this.write("", false);
     } else if (event.kind === "done") {
       this.finish(event.page);
-      this.result = { answer: event.answer, turns: event.turns, seconds: event.seconds };
+      this.result = { answer: event.answer, turns: event.turns, seconds: event.seconds, dialect: this.dialect.textContent };
       this.tell(this.result);
     } else if (event.kind === "failed") this.fail(event.message);
   }
 
-  tell({ answer, turns, seconds }) {
+  tell({ answer, turns, seconds, dialect }) {
     const after = `after ${turns} turn${turns === 1 ? "" : "s"}`;
     this.state.replaceChildren(...(answer === null ? [`no answer ${after}`] : [make("b", "", answer), ` ${after}`]));
     this.clock.textContent = `${seconds} s`;
+    this.dialect.textContent = dialect;
   }
 
   remark(notes) {
@@ -103,6 +114,7 @@ class Run {
       this.writing.append(head, pre);
       turns.insertBefore(this.writing, turns.querySelector(".end"));
     }
+    if (piece) this.state.textContent = "the model writes";
     if (again) this.text.data = "";
     this.text.appendData(piece);
     this.text.parentNode.scrollTop = this.text.parentNode.scrollHeight;
@@ -111,6 +123,7 @@ class Run {
   // Put what is new or has changed of a drawn episode in its place; what a reader has opened elsewhere stays open.
   show(parsed) {
     const drawn = parsed.querySelector("section.episode");
+    this.early?.remove();
     if (!this.section) {
       this.section = document.importNode(drawn, true);
       this.body.append(this.section);
@@ -170,6 +183,7 @@ class Run {
   end() {
     this.writing?.remove();
     this.element.classList.remove("playing");
+    if (document.activeElement === this.stopper) this.save.focus();
     this.stopper.remove();
   }
 }

@@ -286,7 +286,9 @@ def _is_chart(bars: Sequence[ColourShape], boxes: Sequence[ColourShape], frame: 
     highest = max(map(len, columns.values()), default=0)
     if highest > 1 and len({bar.color for bar in bars}) > highest:
         return False  # stacks repeat their colours
-    if all(len(first) == len(ends) and max(map(_apart, first, ends)) <= 1 for ends in others):
+    if all(
+        len(first) == len(ends) and max(abs(a - b) for a, b in zip(first, ends, strict=True)) <= 1 for ends in others
+    ):
         return False
     usual = frame.thickness(bars[0].box)
     elsewhere = [shape for shape in boxes if shape not in bars and abs(frame.thickness(shape.box) - usual) <= _WIDTH]
@@ -298,10 +300,6 @@ def _is_chart(bars: Sequence[ColourShape], boxes: Sequence[ColourShape], frame: 
     outermost = max(ticks) if frame.standing else -min(ticks)
     at_zero = not frame.axis.log and abs(frame.axis.value(frame.base) / frame.axis.slope) <= 2 * _LEVEL
     return at_zero or outermost <= (frame.base if frame.standing else -frame.base) + _LEVEL
-
-
-def _apart(a: int, b: int) -> int:
-    return abs(a - b)
 
 
 def _stands_on(upper: PixelBox, lower: PixelBox, frame: BarFrame) -> bool:
@@ -563,7 +561,12 @@ def read_chart(rgb: PixelArray, lines: Sequence[TextLine]) -> ChartReading:
     """Read a chart from its pixels and the lines of text that OCR found in it."""
     lines = [_tight(rgb, line) for line in split_lines(rgb, [_without_tick(line) for line in lines])]
     paper, plot = paper_colour(rgb), _plot_colours(rgb)
-    shapes = tuple(shape for shape in find_shapes(rgb) if shape.color not in plot and not _is_frame(shape, rgb))
+    height, width = rgb.shape[:2]
+    shapes = tuple(  # what is larger than half of the picture is the plot itself
+        shape
+        for shape in find_shapes(rgb)
+        if shape.color not in plot and (shape.size[0] <= width / 2 or shape.size[1] <= height / 2)
+    )
     upright = number_axis(lines, "y")
     ticks = {id(tick) for axis in (upright, number_axis(lines, "x")) if axis for tick in axis.ticks}
     names = [line for line in lines if id(line) not in ticks]
@@ -668,12 +671,6 @@ def _plot_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
         if max(colour) - min(colour) <= 40 and area > 0.15 * height * width and wide > width / 2 and high > height / 2:
             found.append(colour)
     return tuple(found)
-
-
-def _is_frame(shape: ColourShape, rgb: PixelArray) -> bool:
-    """Whether a shape is the plot itself rather than something in it."""
-    height, width = rgb.shape[:2]
-    return bool(shape.size[0] > width / 2 and shape.size[1] > height / 2)
 
 
 def _roles(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 import cv2
 from PIL import Image
 from pydantic import Field
 
-from saccade.plugins.vista.chart.marks import ChartKind, ChartMark, ColourShape, find_shapes, paper_colour, same_colour
+from saccade.plugins.vista.chart.marks import ChartMark, ColourShape, find_shapes, paper_colour, same_colour
 from saccade.plugins.vista.chart.reading import ChartReading, read_chart
 from saccade.plugins.vista.ocr import Ocr, OcrArguments, TextLine
 from saccade.tools.base import Tool, ToolOutcome
@@ -159,21 +159,12 @@ def _named(reading: ChartReading, seen: Look) -> Iterator[tuple[ChartPart, TextL
 
     for mark in reading.marks:
         value = None if mark.value is None else _rounded(mark.value)
-        yield (
-            ChartPart(
-                id=fresh(mark.kind), kind=mark.kind, box=_in_original(mark.box, seen), color=mark.color, value=value
-            ),
-            mark,
-        )
+        box = _in_original(mark.box, seen)
+        yield ChartPart(id=fresh(mark.kind), kind=mark.kind, box=box, color=mark.color, value=value), mark
     colours = {id(entry.text): entry.color for entry in reading.legend}
     for line, role in reading.texts:
-        kind = "text" if role == "other" else role
-        yield (
-            ChartPart(
-                id=fresh(kind), kind=kind, box=_in_original(line.box, seen), color=colours.get(id(line)), text=line.text
-            ),
-            line,
-        )
+        kind, box = "text" if role == "other" else role, _in_original(line.box, seen)
+        yield ChartPart(id=fresh(kind), kind=kind, box=box, color=colours.get(id(line)), text=line.text), line
 
 
 def _in_original(box: PixelBox, seen: Look) -> PixelBox:
@@ -240,32 +231,26 @@ class ChartDet(Tool[ChartArguments, ChartPartsResult]):
         seen = look(arguments, context)
         reading = read_chart(seen.rgb, ())
         parts = tuple(_parts(reading, seen))
-        kind: ChartKind = reading.kind
-        size = context.image(arguments.image).size
         if arguments.task == "svg":
-            value = ChartPartsResult(image=seen.image, chart=kind, parts=parts, svg=as_svg(size, parts))
+            asked: dict[str, Any] = {"svg": as_svg(context.image(arguments.image).size, parts)}
         else:
-            value = ChartPartsResult(
-                image=seen.image, chart=kind, parts=parts, relations=tuple(_relations_chartdet(parts))
-            )
+            asked = {"relations": tuple(_relations_chartdet(parts))}
+        value = ChartPartsResult(image=seen.image, chart=reading.kind, parts=parts, **asked)
         return ToolOutcome(value, text="" if parts else f"No part of a chart was found in {seen.image}.")
 
 
 def _parts(reading: ChartReading, seen: Look) -> Iterator[ChartPart]:
     for number, mark in enumerate(reading.marks, 1):
-        yield ChartPart(id=f"{mark.kind}_{number}", kind=mark.kind, box=_moved(mark, seen), color=mark.color)
+        box = _in_original(mark.box, seen)
+        yield ChartPart(id=f"{mark.kind}_{number}", kind=mark.kind, box=box, color=mark.color)
     marks = [mark.box for mark in reading.marks]
     counts: dict[PartKind, int] = {}
     for shape in reading.shapes:
         if not any(_inside(shape, box) for box in marks):
             kind = _KINDS[shape.kind]
             counts[kind] = counts.get(kind, 0) + 1
-            yield ChartPart(id=f"{kind}_{counts[kind]}", kind=kind, box=_moved(shape, seen), color=shape.color)
-
-
-def _moved(item: ChartMark | ColourShape, seen: Look) -> tuple[int, int, int, int]:
-    left, top, right, bottom = item.box
-    return seen.box_of(left, top, right - left, bottom - top)
+            box = _in_original(shape.box, seen)
+            yield ChartPart(id=f"{kind}_{counts[kind]}", kind=kind, box=box, color=shape.color)
 
 
 def _inside(shape: ColourShape, box: tuple[int, int, int, int]) -> bool:
@@ -352,8 +337,7 @@ class OpenCv(Tool[OpenCvArguments, OpenCvResult]):
 
 
 def _primitive(shape: ColourShape, seen: Look) -> ChartPrimitive:
-    left, top, right, bottom = shape.box
-    box = seen.box_of(left, top, right - left, bottom - top)
+    box = _in_original(shape.box, seen)
     if shape.kind in ("rectangle", "circle"):
         kind: Literal["rectangle", "circle"] = "rectangle" if shape.kind == "rectangle" else "circle"
         return ChartPrimitive(kind=kind, box=box, color=shape.color)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,19 @@ def _split(text: str) -> list[str]:
     if level:
         raise FormError("a bracket is not closed")
     return [*parts, text[start:].strip()]
+
+
+T = TypeVar("T")
+
+
+def ring(items: Sequence[T]) -> list[tuple[T, T]]:
+    """Return each item with the next one, the last with the first."""
+    return list(zip(items, [*items[1:], *items[:1]], strict=True))
+
+
+def corners(items: Sequence[T]) -> list[tuple[T, T, T]]:
+    """Return each item of a ring between the one before and the one after it."""
+    return list(zip([*items[-1:], *items[:-1]], items, [*items[1:], *items[:1]], strict=True))
 
 
 Array = NDArray[np.float64]
@@ -180,15 +193,14 @@ class State:
     def area(self, names: Sequence[str]) -> Array:
         """Return the area of a polygon, its corners in order."""
         total: Any = 0.0
-        for a, b in zip(names, [*names[1:], names[0]], strict=True):
+        for a, b in ring(names):
             p, q = self.at(a), self.at(b)
             total = total + p[:, 0] * q[:, 1] - p[:, 1] * q[:, 0]
         return np.asarray(np.abs(total) / 2)
 
     def perimeter(self, names: Sequence[str]) -> Array:
         """Return the length around a polygon."""
-        sides = [self.length(a, b) for a, b in zip(names, [*names[1:], names[0]], strict=True)]
-        return np.asarray(np.sum(sides, axis=0))
+        return np.asarray(np.sum([self.length(a, b) for a, b in ring(names)], axis=0))
 
 
 def state(figure: PlaneFigure, vector: Iterable[float]) -> State:

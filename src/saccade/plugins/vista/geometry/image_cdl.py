@@ -19,6 +19,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from saccade.plugins.vista.geometry.figure import corners as angles
+from saccade.plugins.vista.geometry.figure import ring
 from saccade.plugins.vista.geometry.statements import as_cdl
 from saccade.plugins.vista.ocr import Ocr, OcrArguments, TextLine
 from saccade.tools.base import Tool, ToolOutcome
@@ -98,9 +100,8 @@ def read_diagram(rgb: PixelArray, lines: Sequence[TextLine]) -> DiagramReading:
     if cv2.contourArea(outline) > 0.93 * pi * radius**2:
         return _circle(figure, (float(x), float(y)), float(radius), lines)
     corners = _corners(outline)
-    around = list(zip([*corners[-1:], *corners[:-1]], corners, [*corners[1:], *corners[:1]], strict=True))
     # The end of a line that is longer than a side is a corner without an angle, or without a side.
-    whole = all(_is_drawn(figure, a, b) and _cosine(before, a, b) < _SHARPEST for before, a, b in around)
+    whole = all(_is_drawn(figure, a, b) and _cosine(before, a, b) < _SHARPEST for before, a, b in angles(corners))
     if not 3 <= len(corners) <= _MOST_CORNERS or not whole:
         return _UNREAD
     shown = np.zeros_like(figure)
@@ -118,8 +119,8 @@ def read_diagram(rgb: PixelArray, lines: Sequence[TextLine]) -> DiagramReading:
         "polygon",
         points,
         tuple(_labels(points, lines)),
-        tuple(angle for angle in _angles(points) if _is_square(figure, *(points[name] for name in angle))),
-        tuple(side for side in _sides(points) if _has_stroke(figure, points[side[0]], points[side[1]])),
+        tuple(angle for angle in angles(named) if _is_square(figure, *(points[name] for name in angle))),
+        tuple(side for side in ring(named) if _has_stroke(figure, points[side[0]], points[side[1]])),
     )
 
 
@@ -183,20 +184,10 @@ def _corners(outline: Any) -> list[Point]:
     _, _, width, height = cv2.boundingRect(outline)
     polygon = cv2.approxPolyDP(outline, _STRAIGHT * max(width, height), True)[:, 0]
     corners = [(float(x), float(y)) for x, y in polygon]
-    area = sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(corners, corners[1:] + corners[:1], strict=True))
+    area = sum(a[0] * b[1] - b[0] * a[1] for a, b in ring(corners))
     ordered = corners if area > 0 else corners[::-1]
     first = min(range(len(ordered)), key=lambda place: (ordered[place][1], ordered[place][0]))
     return ordered[first:] + ordered[:first]
-
-
-def _sides(points: dict[str, Point]) -> list[tuple[str, str]]:
-    names = list(points)
-    return list(zip(names, names[1:] + names[:1], strict=True))
-
-
-def _angles(points: dict[str, Point]) -> list[tuple[str, str, str]]:
-    names = list(points)
-    return list(zip(names[-1:] + names[:-1], names, names[1:] + names[:1], strict=True))
 
 
 def _towards(a: Point, b: Point) -> Point:
@@ -285,14 +276,16 @@ def _label(points: dict[str, Point], line: TextLine) -> DiagramLabel | None:
     place: tuple[str, ...] | None
     outline = np.array(list(points.values()), np.float32)[:, None]
     if cv2.pointPolygonTest(outline, at, False) <= 0:
-        place = None if degrees else _clearest(_sides(points), lambda side: _from_middle(points, side, at))
+        place = None if degrees else _clearest(ring(list(points)), lambda side: _from_middle(points, side, at))
     else:
         # Without its sign a small number is the name of an angle; what is nearer to the middle of a side is its length.
         near = min(dist(at, place) for place in points.values())
-        middles = [((points[a][0] + points[b][0]) / 2, (points[a][1] + points[b][1]) / 2) for a, b in _sides(points)]
+        middles = [
+            ((points[a][0] + points[b][0]) / 2, (points[a][1] + points[b][1]) / 2) for a, b in ring(list(points))
+        ]
         bare = text.isalpha() or (text.isdigit() and 10 <= int(text) < 180)
         angle = degrees or (bare and near < min(dist(at, middle) for middle in middles))
-        place = _clearest(_angles(points), lambda angle: dist(points[angle[1]], at)) if angle else None
+        place = _clearest(angles(list(points)), lambda angle: dist(points[angle[1]], at)) if angle else None
         if place and near > max(dist(points[place[1]], points[end]) for end in place[::2]) / 2:
             return None
     return DiagramLabel(text, place) if place else None
@@ -450,7 +443,7 @@ class ConstructionCdl(_DiagramTool):
     def _forms(self, reading: DiagramReading) -> tuple[list[str], list[str]]:
         names = list(reading.points)
         if reading.kind == "polygon":
-            sides = ",".join(a + b for a, b in zip(names, names[1:] + names[:1], strict=True))
+            sides = ",".join(a + b for a, b in ring(names))
             return [f"Shape({sides})"], list(_shape(reading))
         if reading.kind == "unknown":
             return [], []

@@ -24,9 +24,11 @@ from saccade.plugins.vista.geometry.figure import (
     Residual,
     State,
     Term,
+    corners,
     fit,
     is_fixed,
     read_term,
+    ring,
 )
 from saccade.plugins.vista.geometry.measures import ANY_OUTLINE, POLYGONS, MeasuredValue, bare, measure
 from saccade.plugins.vista.geometry.statements import at_radius, implied, residuals_of
@@ -90,16 +92,14 @@ def _outlines(count: int, sides: set[frozenset[str]], sketch: Mapping[str, Place
     for names in combinations(joined, count):
         x, y = (sum(sketch[name][axis] for name in names) / count for axis in (0, 1))
         around = sorted(names, key=lambda name: atan2(sketch[name][1] - y, sketch[name][0] - x))
-        bounded = all(frozenset(side) in sides for side in zip(around, [*around[1:], around[0]], strict=True))
+        bounded = all(frozenset(side) in sides for side in ring(around))
         if bounded and all(turn > _BENT for turn in _turns([sketch[name] for name in around])):
             yield around
 
 
-def _turns(corners: Sequence[Place]) -> Iterator[float]:
+def _turns(outline: Sequence[Place]) -> Iterator[float]:
     """By how many degrees the outline turns at each corner, in the sense in which it runs."""
-    count = len(corners)
-    for place in range(count):
-        (px, py), (qx, qy), (rx, ry) = corners[place - 1], corners[place], corners[(place + 1) % count]
+    for (px, py), (qx, qy), (rx, ry) in corners(outline):
         ax, ay, bx, by = qx - px, qy - py, rx - qx, ry - qy
         yield degrees(atan2(ax * by - ay * bx, ax * bx + ay * by))
 

@@ -6,13 +6,14 @@ over where that does not change what is meant.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from saccade.plugins.vista.geometry.figure import Array, FormError, PlaneFigure, State, Term
+from saccade.plugins.vista.geometry.figure import Array, FormError, PlaneFigure, State, Term, corners, ring
 
 # Expressions on diagrams, `4x-17`, `\sqrt{3}y`, `(2x+1)/5`: read without running anything, and evaluated on arrays.
 #
@@ -68,8 +69,7 @@ class _Reader:
     def sum(self) -> ExpressionValue:
         value = self._product()
         while self.rest[:1] in (["+"], ["-"]):
-            sign = 1.0 if self.rest.pop(0) == "+" else -1.0
-            value = _plus(value, self._product(), sign)
+            value = _join(value, self.rest.pop(0), self._product())
         return value
 
     def _product(self) -> ExpressionValue:
@@ -78,17 +78,14 @@ class _Reader:
             negative ^= self.rest.pop(0) == "-"
         value = self._power()
         while self.rest and self.rest[0] not in "+-)}":
-            if self.rest[0] in ("*", "/"):
-                value = _times(value, self.rest.pop(0), self._power())
-            else:
-                value = _times(value, "*", self._power())
-        return _times(lambda _: -1.0, "*", value) if negative else value
+            sign = self.rest.pop(0) if self.rest[0] in ("*", "/") else "*"
+            value = _join(value, sign, self._power())
+        return _join(lambda _: -1.0, "*", value) if negative else value
 
     def _power(self) -> ExpressionValue:
         value = self._atom()
         while self.rest[:1] in (["^"], ["**"]):
-            self.rest.pop(0)
-            value = _power(value, self._atom())
+            value = _join(value, self.rest.pop(0), self._atom())
         return value
 
     def _atom(self) -> ExpressionValue:
@@ -96,10 +93,11 @@ class _Reader:
             raise FormError(f"{self._text!r} ends too early")
         token = self.rest.pop(0)
         if token in ("sqrt", "√"):
-            return _root(self._atom())
+            inner = self._atom()
+            return lambda values: np.sqrt(np.maximum(inner(values), 0.0))
         if token == "frac":
             over = self._atom()
-            return _times(over, "/", self._atom())
+            return _join(over, "/", self._atom())
         if token in ("(", "{"):
             value = self.sum()
             if not self.rest or self.rest.pop(0) not in (")", "}"):
@@ -116,22 +114,13 @@ class _Reader:
         raise FormError(f"{self._text!r} cannot be read at {token!r}")
 
 
-def _plus(a: ExpressionValue, b: ExpressionValue, sign: float) -> ExpressionValue:
-    return lambda values: a(values) + sign * b(values)
+_JOINED: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": np.power, "**": np.power
+}  # fmt: skip
 
 
-def _times(a: ExpressionValue, sign: str, b: ExpressionValue) -> ExpressionValue:
-    if sign == "*":
-        return lambda values: a(values) * b(values)
-    return lambda values: a(values) / b(values)
-
-
-def _power(a: ExpressionValue, b: ExpressionValue) -> ExpressionValue:
-    return lambda values: np.power(a(values), b(values))
-
-
-def _root(a: ExpressionValue) -> ExpressionValue:
-    return lambda values: np.sqrt(np.maximum(a(values), 0.0))
+def _join(a: ExpressionValue, sign: str, b: ExpressionValue) -> ExpressionValue:
+    return lambda values: _JOINED[sign](a(values), b(values))
 
 
 MeasuredValue = Callable[[State], Array]
@@ -164,7 +153,7 @@ def polygon(term: Term, figure: PlaneFigure) -> list[str]:
     if term.head not in POLYGONS or len(term.args) < 3:
         raise FormError(f"{term} is no polygon with its corners named")
     names = [figure.point(name) for name in term.names]
-    for before, a, b in zip([names[-1], *names[:-1]], names, [*names[1:], names[0]], strict=True):
+    for before, a, b in corners(names):
         figure.line((a, b))
         if term.head not in ANY_OUTLINE:
             figure.corners.add((before, a, b))
@@ -200,10 +189,6 @@ def _only(term: Term) -> Term:
     if len(term.args) != 1:
         raise FormError(f"{term.head} has one argument, not {len(term.args)}")
     return term.args[0]
-
-
-def _through(term: Term, figure: PlaneFigure) -> MeasuredValue:
-    return measure(_only(term), figure)
 
 
 def _line(term: Term, figure: PlaneFigure) -> MeasuredValue:
@@ -333,7 +318,7 @@ def _side(term: Term, figure: PlaneFigure) -> MeasuredValue:
 
 def _hypotenuse(term: Term, figure: PlaneFigure) -> MeasuredValue:
     names = polygon(_only(term), figure)
-    return lambda state: np.max([state.length(a, b) for a, b in zip(names, names[1:] + names[:1], strict=True)], axis=0)
+    return lambda state: np.max([state.length(a, b) for a, b in ring(names)], axis=0)
 
 
 def _ratio(term: Term, figure: PlaneFigure) -> MeasuredValue:
@@ -373,7 +358,7 @@ _READERS: Final[dict[str, Callable[[Term, PlaneFigure], MeasuredValue]]] = {
     "Arc": _arc,
     "Major": _major,
     "LengthOf": _length,
-    "MeasureOf": _through,
+    "MeasureOf": lambda term, figure: measure(_only(term), figure),
     "RadiusOf": _radius,
     "DiameterOf": _scaled_radius(2.0),
     "CircumferenceOf": _scaled_radius(2 * np.pi),

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from saccade.plugins.vista.geometry.figure import Array, FormError, PlaneFigure, Residual, State, Term, read_term
+from saccade.plugins.vista.geometry.figure import (
+    Array,
+    FormError,
+    PlaneFigure,
+    Residual,
+    State,
+    Term,
+    corners,
+    read_term,
+    ring,
+)
 from saccade.plugins.vista.geometry.measures import POLYGONS, MeasuredValue, bare, measure, polygon
 
 # What the names of polygons demand: parallelogram, rhombus, isosceles, regular, ...; and similar and congruent ones.
@@ -17,8 +27,8 @@ from saccade.plugins.vista.geometry.measures import POLYGONS, MeasuredValue, bar
 # nearest to; so the residual is the smallest of the possible ones.
 
 
-def _sides(names: Sequence[str]) -> list[tuple[str, str]]:
-    return list(zip(names, [*names[1:], names[0]], strict=True))
+_DEGREES: Final = 20.0
+"""A difference of so many degrees weighs as much as one of the whole length."""
 
 
 def _four(term: Term, figure: PlaneFigure) -> list[str]:
@@ -53,67 +63,52 @@ def _smallest(options: Sequence[Residual]) -> Residual:
     return value
 
 
-def _parallelogram(term: Term, figure: PlaneFigure) -> list[Residual]:
-    ab, bc, cd, da = _sides(_four(term, figure))
-    return [_parallel(ab, cd), _parallel(bc, da)]
-
-
-def _rectangle(term: Term, figure: PlaneFigure) -> list[Residual]:
-    ab, bc, *_ = _sides(_four(term, figure))
-    return [*_parallelogram(term, figure), _square(ab, bc)]
-
-
-def _rhombus(term: Term, figure: PlaneFigure) -> list[Residual]:
-    ab, bc, *_ = _sides(_four(term, figure))
-    return [*_parallelogram(term, figure), _equal(ab, bc)]
-
-
-def _square_shape(term: Term, figure: PlaneFigure) -> list[Residual]:
-    ab, bc, *_ = _sides(_four(term, figure))
-    return [*_rhombus(term, figure), _square(ab, bc)]
-
-
-def _trapezoid(term: Term, figure: PlaneFigure) -> list[Residual]:
-    ab, bc, cd, da = _sides(_four(term, figure))
-    return [_smallest([_parallel(ab, cd), _parallel(bc, da)])]
-
-
-def _isosceles_trapezoid(term: Term, figure: PlaneFigure) -> list[Residual]:
-    ab, bc, cd, da = _sides(_four(term, figure))
+_Side = tuple[str, str]
+_OF_FOUR: Final[dict[str, Callable[[_Side, _Side, _Side, _Side], list[Residual]]]] = {
+    "Parallelogram": lambda ab, bc, cd, da: [_parallel(ab, cd), _parallel(bc, da)],
+    "Rectangle": lambda ab, bc, cd, da: [_parallel(ab, cd), _parallel(bc, da), _square(ab, bc)],
+    "Rhombus": lambda ab, bc, cd, da: [_parallel(ab, cd), _parallel(bc, da), _equal(ab, bc)],
+    "Square": lambda ab, bc, cd, da: [_parallel(ab, cd), _parallel(bc, da), _equal(ab, bc), _square(ab, bc)],
+    "Trapezoid": lambda ab, bc, cd, da: [_smallest([_parallel(ab, cd), _parallel(bc, da)])],
     # The legs are equal where the other two sides are parallel; otherwise it would be a parallelogram.
-    return [*_trapezoid(term, figure), _smallest([_equal(ab, cd), _equal(bc, da)])]
+    "Isosceles": lambda ab, bc, cd, da: [
+        _smallest([_parallel(ab, cd), _parallel(bc, da)]),
+        _smallest([_equal(ab, cd), _equal(bc, da)]),
+    ],
+    "Kite": lambda ab, bc, cd, da: [
+        _smallest([_equal(ab, bc), _equal(ab, da)]),
+        _smallest([_equal(cd, da), _equal(bc, cd)]),
+    ],
+}
+"""Name of a figure with four corners -> what it demands of its sides, in order."""
 
 
-def _kite(term: Term, figure: PlaneFigure) -> list[Residual]:
-    ab, bc, cd, da = _sides(_four(term, figure))
-    return [_smallest([_equal(ab, bc), _equal(ab, da)]), _smallest([_equal(cd, da), _equal(bc, cd)])]
+def _of_four(kind: str, term: Term, figure: PlaneFigure) -> list[Residual]:
+    ab, bc, cd, da = ring(_four(term, figure))
+    return _OF_FOUR[kind](ab, bc, cd, da)
 
 
 def _isosceles(term: Term, figure: PlaneFigure) -> list[Residual]:
     names = polygon(term, figure)
     if len(names) == 4:
-        return _isosceles_trapezoid(term, figure)
-    ab, bc, ca = _sides(names)
+        return _of_four("Isosceles", term, figure)
+    ab, bc, ca = ring(names)
     return [_smallest([_equal(ab, ca), _equal(ab, bc), _equal(bc, ca)])]
 
 
 def _right(term: Term, figure: PlaneFigure) -> list[Residual]:
-    sides = _sides(polygon(term, figure))
-    return [_smallest([_square(a, b) for a, b in zip(sides, [*sides[1:], sides[0]], strict=True)])]
+    return [_smallest([_square(a, b) for a, b in ring(ring(polygon(term, figure)))])]
 
 
 def _regular(term: Term, figure: PlaneFigure) -> list[Residual]:
     names = polygon(term, figure)
-    sides = _sides(names)
-    inner = 180 - 360 / len(names)
+    sides, inner = ring(names), 180 - 360 / len(names)
     made = [_equal(sides[0], side) for side in sides[1:]]
-    for before, corner, after in zip([names[-1], *names[:-1]], names, [*names[1:], names[0]], strict=True):
-        made.append(_of_angle(before, corner, after, inner))
-    return made
+    return made + [_of_angle(before, corner, after, inner) for before, corner, after in corners(names)]
 
 
 def _of_angle(a: str, b: str, c: str, degrees: float) -> Residual:
-    return lambda state: np.asarray((state.angle(a, b, c) - degrees) / 20)
+    return lambda state: np.asarray((state.angle(a, b, c) - degrees) / _DEGREES)
 
 
 def similar(term: Term, figure: PlaneFigure) -> list[Residual]:
@@ -121,12 +116,10 @@ def similar(term: Term, figure: PlaneFigure) -> list[Residual]:
     first, second = (polygon(arg, figure) for arg in term.args)
     if len(first) != len(second):
         raise FormError("similar polygons have as many corners")
-    ours, theirs = _sides(first), _sides(second)
+    ours, theirs = ring(first), ring(second)
     made = [_ratio(ours[0], theirs[0], a, b) for a, b in zip(ours[1:], theirs[1:], strict=True)]
     if len(first) > 3:
-        for place in range(len(first)):
-            corner = [(place + turn) % len(first) for turn in (-1, 0, 1)]
-            made.append(_same_angle([first[i] for i in corner], [second[i] for i in corner]))
+        made += [_same_angle(a, b) for a, b in zip(corners(first), corners(second), strict=True)]
     return made
 
 
@@ -135,7 +128,7 @@ def congruent(term: Term, figure: PlaneFigure) -> list[Residual]:
     if any(arg.head in ("Line", "Angle") for arg in term.args):
         raise FormError("lines and angles are equal, not congruent: write Equals")
     first, second = (polygon(arg, figure) for arg in term.args)
-    return [*similar(term, figure), _equal(_sides(first)[0], _sides(second)[0])]
+    return [*similar(term, figure), _equal(ring(first)[0], ring(second)[0])]
 
 
 def _ratio(a: tuple[str, str], b: tuple[str, str], c: tuple[str, str], d: tuple[str, str]) -> Residual:
@@ -146,28 +139,19 @@ def _ratio(a: tuple[str, str], b: tuple[str, str], c: tuple[str, str], d: tuple[
     return value
 
 
-def _same_angle(a: Sequence[str], b: Sequence[str]) -> Residual:
-    return lambda state: np.asarray((state.angle(a[0], a[1], a[2]) - state.angle(b[0], b[1], b[2])) / 20)
+def _same_angle(a: tuple[str, str, str], b: tuple[str, str, str]) -> Residual:
+    return lambda state: np.asarray((state.angle(*a) - state.angle(*b)) / _DEGREES)
 
 
 SHAPES: Final[dict[str, Callable[[Term, PlaneFigure], list[Residual]]]] = {
-    "Parallelogram": _parallelogram,
-    "parallelogram": _parallelogram,
-    "Rectangle": _rectangle,
-    "Rhombus": _rhombus,
-    "Square": _square_shape,
-    "Trapezoid": _trapezoid,
-    "Kite": _kite,
+    **{kind: partial(_of_four, kind) for kind in _OF_FOUR},
+    "parallelogram": partial(_of_four, "Parallelogram"),
     "Isosceles": _isosceles,
     "Equilateral": _regular,
     "Right": _right,
     "Regular": _regular,
 }
 """Name -> what it demands."""
-
-
-_DEGREES: Final = 20.0
-"""A difference of so many degrees weighs as much as one of the whole length."""
 
 
 def residuals_of(term: Term, figure: PlaneFigure) -> list[Residual]:
@@ -207,22 +191,12 @@ def _difference(a: MeasuredValue, b: MeasuredValue, *, of_angles: bool) -> Resid
     return relative
 
 
-def _two_lines(term: Term, figure: PlaneFigure) -> tuple[str, str, str, str]:
+def _two_lines(
+    demand: Callable[[tuple[str, str], tuple[str, str]], Residual], term: Term, figure: PlaneFigure
+) -> list[Residual]:
     if len(term.args) != 2:
         raise FormError(f"{term.head} has two lines")
-    a, b = figure.line(term.args[0].names)
-    c, d = figure.line(term.args[1].names)
-    return a, b, c, d
-
-
-def _perpendicular(term: Term, figure: PlaneFigure) -> list[Residual]:
-    names = _two_lines(term, figure)
-    return [lambda state: state.dot(*names)]
-
-
-def _parallel_statements(term: Term, figure: PlaneFigure) -> list[Residual]:
-    names = _two_lines(term, figure)
-    return [lambda state: state.cross(*names)]
+    return [demand(figure.line(term.args[0].names), figure.line(term.args[1].names))]
 
 
 def _on_line(term: Term, figure: PlaneFigure) -> list[Residual]:
@@ -370,7 +344,7 @@ def _midsegment(term: Term, figure: PlaneFigure) -> list[Residual]:
 def _incentre(term: Term, figure: PlaneFigure) -> list[Residual]:
     p, names = figure.point(_point(term.args[0])), polygon(term.args[1], figure)
     made = []
-    for before, corner, after in zip([names[-1], *names[:-1]], names, [*names[1:], names[0]], strict=True):
+    for before, corner, after in corners(names):
         line = Term("Line", (Term(corner), Term(p)))
         angle = Term("Angle", (Term(before), Term(corner), Term(after)))
         made += _bisects(Term("BisectsAngle", (line, angle)), figure)
@@ -401,7 +375,7 @@ def _circumscribed(term: Term, figure: PlaneFigure) -> list[Residual]:
     """Return a polygon whose sides touch a circle."""
     names = polygon(term.args[0], figure)
     made = residuals_of(term.args[0], figure)
-    for a, b in pairwise([*names, names[0]]):
+    for a, b in ring(names):
         made += _tangent(Term("Tangent", (Term("Line", (Term(a), Term(b))), term.args[1])), figure)
     return made
 
@@ -409,10 +383,6 @@ def _circumscribed(term: Term, figure: PlaneFigure) -> list[Residual]:
 def _right_angle(term: Term, figure: PlaneFigure) -> list[Residual]:
     angle = measure(term.args[0], figure)
     return [lambda state: np.asarray((angle(state) - 90) / _DEGREES)]
-
-
-def _nothing(term: Term, figure: PlaneFigure) -> list[Residual]:
-    return []
 
 
 def _drawn(term: Term, figure: PlaneFigure) -> list[Residual]:
@@ -432,8 +402,8 @@ def implied(term: Term, figure: PlaneFigure) -> list[Residual]:
 
 _READERS: Final[dict[str, Callable[[Term, PlaneFigure], list[Residual]]]] = {
     "Equals": _equals,
-    "Perpendicular": _perpendicular,
-    "Parallel": _parallel_statements,
+    "Perpendicular": partial(_two_lines, _square),
+    "Parallel": partial(_two_lines, _parallel),
     "PointLiesOnLine": _on_line,
     "PointLiesOnCircle": _on_circle,
     "Circle": _circle,
@@ -441,7 +411,7 @@ _READERS: Final[dict[str, Callable[[Term, PlaneFigure], list[Residual]]]] = {
     "BisectsAngle": _bisects,
     "Tangent": _tangent,
     "IsDiameterOf": _diameter,
-    "IsRadiusOf": lambda term, figure: _chord(term, figure),
+    "IsRadiusOf": _chord,
     "IsChordOf": _chord,
     "IsAltitudeOf": _altitude,
     "IsMedianOf": _median,
@@ -453,9 +423,7 @@ _READERS: Final[dict[str, Callable[[Term, PlaneFigure], list[Residual]]]] = {
     "RightAngle": _right_angle,
     "Congruent": congruent,
     "Similar": similar,
-    "UseTheorem": _nothing,
-    "IsDiagonalOf": _nothing,
-    "IsHypotenuseOf": _nothing,
+    **dict.fromkeys(("UseTheorem", "IsDiagonalOf", "IsHypotenuseOf"), lambda term, figure: []),
     "Line": _drawn,
 }
 

@@ -241,17 +241,11 @@ _RULES: Final[tuple[tuple[str, _Maker], ...]] = (
     (r"\b([A-Z]{2}) ∥ ([A-Z]{2})\b", _pair("Parallel")),
     (r"\b([A-Z]{2}) ≅ ([A-Z]{2})\b", _same_lines),
     (r"∠ ?([A-Z]{1,3}|\d+) ≅ ∠ ?([A-Z]{1,3}|\d+)", _same_angles),
-    (
-        rf"∠ ?([A-Z]{{1,3}}|\d+) is {_A}right(?: angle)?$",
-        lambda m: [f"Equals(MeasureOf({_angle(m[1])}),90)"],
-    ),
+    (rf"∠ ?([A-Z]{{1,3}}|\d+) is {_A}right(?: angle)?$", lambda m: [f"Equals(MeasureOf({_angle(m[1])}),90)"]),
     (r"△ ?([A-Z]{3}) ≅ △ ?([A-Z]{3})", _triangles("Congruent")),
     (r"△ ?([A-Z]{3}) ~ △ ?([A-Z]{3})", _triangles("Similar")),
     (rf"\b({_POLYGONS}) ([A-Z]{{4,8}})\b(?! is an?)", lambda m: [_poly(m[1].capitalize(), m[2])]),
-    (
-        rf"\b([A-Z]{{4,8}}) is an? ({_KINDS})?({_POLYGONS})\b",
-        lambda m: _of_kinds(m[2], _poly(m[3].capitalize(), m[1])),
-    ),
+    (rf"\b([A-Z]{{4,8}}) is an? ({_KINDS})?({_POLYGONS})\b", lambda m: _of_kinds(m[2], _poly(m[3].capitalize(), m[1]))),
     (rf"△ ?([A-Z]{{3}}) is {_A}({_KINDS})", lambda m: _of_kinds(m[2], _poly("Triangle", m[1]))),
     (rf"\b({_KINDS})△ ?([A-Z]{{3}})", lambda m: _of_kinds(m[1], _poly("Triangle", m[2]))),
     # Without a name: the one of the picture.
@@ -262,10 +256,7 @@ _RULES: Final[tuple[tuple[str, _Maker], ...]] = (
     (rf"^{_THE}({_NOUNS}){_WHERE} is ({_KINDS})$", lambda m: _of_kinds(m[2], f"{m[1].capitalize()}($)")),
     (rf"^{_THE}({_KINDS})({_NOUNS}){_WHERE}$", lambda m: _of_kinds(m[1], f"{m[2].capitalize()}($)")),
     (rf"^{_THE}({_SPECIAL}){_WHERE}$", lambda m: [f"{m[1].capitalize()}($)"]),
-    (
-        rf"\b([A-Z]) is {_A}midpoint of ([A-Z]{{2}})\b",
-        lambda m: [f"IsMidpointOf(Point({m[1]}),{_line(m[2])})"],
-    ),
+    (rf"\b([A-Z]) is {_A}midpoint of ([A-Z]{{2}})\b", lambda m: [f"IsMidpointOf(Point({m[1]}),{_line(m[2])})"]),
     (r"\b([A-Z]{2}) is tangent to ⊙ ?([A-Z])", lambda m: [f"Tangent({_line(m[1])},Circle({m[2]}))"]),
     (
         rf"\b([A-Z]{{2}}) is {_A}(diameter|radius|chord) of ⊙ ?([A-Z])",
@@ -281,8 +272,6 @@ _RULES: Final[tuple[tuple[str, _Maker], ...]] = (
         lambda m: [f"{_CENTRES[m[2]]}(Point({m[1]}),{_poly('Triangle', m[3])})"],
     ),
 )
-
-
 _NAMES_OF_THE_TEXT: Final = MappingProxyType(dict.fromkeys(("question", "problem", "query", "arguments"), "text"))
 
 

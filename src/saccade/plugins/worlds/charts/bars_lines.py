@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from PIL import Image, ImageDraw
@@ -18,9 +18,7 @@ from saccade.plugins.worlds.charts.frame import (
     Kind,
     Theme,
     Topic,
-    ask,
     draw_bottom_axis,
-    draw_left_axis,
     draw_legend,
     label_room,
     legend_size,
@@ -28,11 +26,10 @@ from saccade.plugins.worlds.charts.frame import (
     put_title,
     random_scale,
     random_theme,
+    sample_of,
     title_room,
+    upright_plot,
 )
-from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import chart, kit
-from saccade.plugins.worlds.reading import chart as chart_reading
 from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.rng import Rng
 
@@ -79,25 +76,9 @@ def bar_chart(rng: Rng, knobs: ChartBarKnobs) -> BarChart:
 def draw(rng: Rng, knobs: ChartBarKnobs) -> WorldSample:
     """Return one bar chart and a question about it."""
     chart = bar_chart(rng, knobs)
-    drawn = chart.drawn
-    kind = rng.choice(knobs.kinds)
-    asked = ask(rng, kind, drawn)
-    start = (
-        'rgb = np.asarray(image_0.convert("RGB"))\n'
-        f"marks = chart_marks(rgb, {drawn.series!r})\n"
-        "values = lambda labels: by_label(rgb, marks, labels)\n"
-    )
-    return WorldSample(
-        question=asked.question,
-        media={"image_0": chart.picture},
-        answer=asked.answer,
-        answer_type=asked.answer_type,
-        choices=asked.choices,
-        program=compose(kit, chart_reading, last=start + asked.lines),
-        evidence=asked.evidence,
-        difficulty=min(1.0, len(drawn.values) / 21),
-        tags=(kind, "lying" if chart.sideways else "standing", f"{chart.series} series"),
-    )
+    tags = ("lying" if chart.sideways else "standing", f"{chart.series} series")
+    sample = sample_of(rng, knobs.kinds, chart.picture, chart.drawn, tags)
+    return replace(sample, difficulty=min(1.0, len(chart.drawn.values) / 21))
 
 
 def _colours(rng: Rng, labels: tuple[str, ...], series: list[str]) -> dict[Key, Colour]:
@@ -126,14 +107,7 @@ def _standing(rng: Rng, theme: Theme, scale: ChartScale, title: str, bars: Bars)
     labels, series = _names(bars)
     bar = rng.integer(12, 30) if len(series) > 1 else rng.integer(20, 46)
     slot = max(bar * len(series) + rng.integer(12, 30), label_room(labels, theme) + 14)
-    left = 24 + label_room([scale.text(n) for n in range(0, scale.top + 1, scale.per_tick)], theme)
-    plot = (left, 60, left + slot * len(labels) + 8, 60 + scale.top * scale.px)
-    legend = legend_size(theme, series)[0] + 16 if len(series) > 1 else 16
-    size = (max(plot[2] + legend, title_room(theme, title)), plot[3] + theme.text_size + 32)
-    picture, pen = blank(size, theme.paper)
-    pen.rectangle((plot[0], plot[1], plot[2], plot[3] - 1), fill=theme.plot)
-    draw_left_axis(pen, theme, plot, scale)
-    pen.line((plot[0], plot[3], plot[2], plot[3]), fill=theme.ink)
+    picture, pen, plot = upright_plot(theme, scale, title, series, (slot * len(labels) + 8, 0))
     marks: dict[Key, Box] = {}
     for index, label in enumerate(labels):
         middle = plot[0] + 4 + index * slot + slot // 2
@@ -144,7 +118,6 @@ def _standing(rng: Rng, theme: Theme, scale: ChartScale, title: str, bars: Bars)
             pen.rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=bars[1][label, name])
             marks[label, name] = box
     _legend(pen, theme, (plot[2] + 12, plot[1] + 8), bars)
-    put_title(picture, theme, title)
     return picture, marks
 
 
@@ -218,24 +191,8 @@ def draw_chart_lines(rng: Rng, knobs: ChartLineKnobs) -> WorldSample:
     picture, marks = _chart(rng, theme, scale, (topic, labels), (lines, radius))
     values = {(label, name): n for name, line in lines.items() for label, n in zip(labels, line, strict=True)}
     drawn = Drawn(scale, values, marks, labels, rng.choice(series))
-    kind = rng.choice(knobs.kinds)
-    asked = ask(rng, kind, drawn)
-    start = (
-        'rgb = np.asarray(image_0.convert("RGB"))\n'
-        f"marks = chart_marks(rgb, {drawn.series!r})\n"
-        "values = lambda labels: by_label(rgb, marks, labels)\n"
-    )
-    return WorldSample(
-        question=asked.question,
-        media={"image_0": picture},
-        answer=asked.answer,
-        answer_type=asked.answer_type,
-        choices=asked.choices,
-        program=compose(kit, chart, last=start + asked.lines),
-        evidence=asked.evidence,
-        difficulty=min(1.0, len(values) / 30),
-        tags=(kind, f"{len(series)} series"),
-    )
+    sample = sample_of(rng, knobs.kinds, picture, drawn, (f"{len(series)} series",))
+    return replace(sample, difficulty=min(1.0, len(values) / 30))
 
 
 def _values(rng: Rng, series: list[str], count: int, scale: ChartScale, reach: int) -> Lines:
@@ -253,14 +210,8 @@ def _chart(
 ) -> tuple[Image.Image, dict[tuple[str, str], Box]]:
     (topic, labels), (lines, radius) = words, drawn
     slot = max(rng.integer(40, 72), label_room(list(labels), theme) + 14)
-    left = 24 + label_room([scale.text(n) for n in range(0, scale.top + 1, scale.per_tick)], theme)
-    plot = (left, 60, left + slot * len(labels), 60 + _HEADROOM + scale.top * scale.px)
-    legend = legend_size(theme, list(lines))[0] + 16 if len(lines) > 1 else 16
-    size = (max(plot[2] + legend, title_room(theme, topic.title)), plot[3] + theme.text_size + 32)
-    picture, pen = blank(size, theme.paper)
-    pen.rectangle((plot[0], plot[1], plot[2], plot[3] - 1), fill=theme.plot)
-    draw_left_axis(pen, theme, plot, scale)
-    pen.line((plot[0], plot[3], plot[2], plot[3]), fill=theme.ink)
+    size = (slot * len(labels), _HEADROOM)
+    picture, pen, plot = upright_plot(theme, scale, topic.title, list(lines), size)
     middles = [plot[0] + slot * index + slot // 2 for index in range(len(labels))]
     for middle, label in zip(middles, labels, strict=True):
         put_label(pen, (middle, plot[3] + 10 + theme.text_size // 2), label, theme.label)
@@ -275,7 +226,6 @@ def _chart(
             marks[label, name] = _marker(pen, (x, y), radius, (theme.plot, shades[name]))
     if len(lines) > 1:
         draw_legend(pen, theme, (plot[2] + 12, plot[1] + 8), list(shades.items()))
-    put_title(picture, theme, topic.title)
     return picture, marks
 
 

@@ -23,12 +23,17 @@ from saccade.plugins.worlds.canvas import (
     Box,
     Colour,
     Lettering,
+    blank,
     font,
     put_label,
     put_text_centred,
     text_size,
 )
+from saccade.plugins.worlds.program import compose
+from saccade.plugins.worlds.reading import chart as chart_reading
+from saccade.plugins.worlds.reading import kit
 from saccade.record.task import AnswerType, EvidenceBox
+from saccade.tasks.worlds.base import WorldSample
 from saccade.tasks.worlds.rng import Rng
 
 
@@ -162,6 +167,25 @@ def legend_size(theme: Theme, names: list[str]) -> tuple[int, int]:
     return 24 + label_room(names, theme) + 8, len(names) * (theme.text_size + 12)
 
 
+def upright_plot(
+    theme: Theme, scale: ChartScale, title: str, series: list[str], wide: tuple[int, int]
+) -> tuple[Image.Image, ImageDraw.ImageDraw, Box]:
+    """Return a picture with title, plot and value axis at the left, its pen, and the plot; `series` get a legend.
+
+    `wide` is the width of the plot, and the pixels above the top of the scale.
+    """
+    left = 24 + label_room([scale.text(n) for n in range(0, scale.top + 1, scale.per_tick)], theme)
+    plot = (left, 60, left + wide[0], 60 + wide[1] + scale.top * scale.px)
+    legend = legend_size(theme, series)[0] + 16 if len(series) > 1 else 16
+    size = (max(plot[2] + legend, title_room(theme, title)), plot[3] + theme.text_size + 32)
+    picture, pen = blank(size, theme.paper)
+    pen.rectangle((plot[0], plot[1], plot[2], plot[3] - 1), fill=theme.plot)
+    draw_left_axis(pen, theme, plot, scale)
+    pen.line((plot[0], plot[3], plot[2], plot[3]), fill=theme.ink)
+    put_title(picture, theme, title)
+    return picture, pen, plot
+
+
 def draw_legend(
     pen: ImageDraw.ImageDraw, theme: Theme, at: tuple[int, int], entries: list[tuple[str, Colour]]
 ) -> dict[str, Box]:
@@ -225,18 +249,14 @@ class Drawn:
     series: str
     """The series that is asked about."""
 
+    @property
+    def of_series(self) -> dict[str, int]:
+        """The values of that series by label."""
+        return {label: self.values[label, self.series] for label in self.labels}
 
-@dataclass(frozen=True, slots=True)
-class ChartQuestion:
-    """A question with its answer and the end of the program that finds it."""
 
-    question: str
-    answer: str
-    lines: str
-    """Python; `marks` and `values(labels)` are defined before it."""
-    answer_type: AnswerType
-    choices: tuple[str, ...]
-    evidence: tuple[EvidenceBox, ...]
+Asked = tuple[str, str, str, tuple[str, ...]]
+"""Question, answer, end of the program (`marks` and `values(labels)` are defined before it), labels that show it."""
 
 
 def pick_values(rng: Rng, count: int, scale: ChartScale, apart_px: int, above_px: int = 1) -> list[int]:
@@ -253,9 +273,30 @@ def pick_values(rng: Rng, count: int, scale: ChartScale, apart_px: int, above_px
     return rng.shuffled([lowest + offset + apart * index for index, offset in enumerate(offsets)])
 
 
-def ask(rng: Rng, kind: Kind, drawn: Drawn) -> ChartQuestion:
-    """Return a question of a kind about one series of a chart."""
-    return {"value": _value, "difference": _difference, "extreme": _extreme, "count": _count}[kind](rng, drawn)
+def sample_of(
+    rng: Rng, kinds: tuple[Kind, ...], chart: Image.Image, drawn: Drawn, tags: tuple[str, ...]
+) -> WorldSample:
+    """Return a question of one of the kinds about one series of a chart of bars or lines; its kind is the first tag."""
+    kind = rng.choice(kinds)
+    question, answer, lines, labels = _ASK[kind](rng, drawn)
+    name = f" {drawn.series}" if drawn.series else ""
+    start = (
+        'rgb = np.asarray(image_0.convert("RGB"))\n'
+        f"marks = chart_marks(rgb, {drawn.series!r})\n"
+        "values = lambda labels: by_label(rgb, marks, labels)\n"
+    )
+    return WorldSample(
+        question=question,
+        media={"image_0": chart},
+        answer=answer,
+        answer_type=AnswerType.CHOICE if kind == "extreme" else AnswerType.NUMBER,
+        choices=drawn.labels if kind == "extreme" else (),
+        program=compose(kit, chart_reading, last=start + lines),
+        evidence=tuple(
+            EvidenceBox(image="image_0", xyxy=drawn.marks[label, drawn.series], label=label + name) for label in labels
+        ),
+        tags=(kind, *tags),
+    )
 
 
 def extreme_of(names: str, word: str) -> str:
@@ -267,71 +308,45 @@ def _of(series: str) -> str:
     return f" of {series}" if series else ""
 
 
-def _value(rng: Rng, drawn: Drawn) -> ChartQuestion:
+def _value(rng: Rng, drawn: Drawn) -> Asked:
     label = rng.choice(drawn.labels)
     wordings = ("What is the value{of} for {label}?", "How large is the value{of} for {label} in this chart?")
-    return _numeric(
-        drawn,
-        rng.choice(wordings).format(of=_of(drawn.series), label=label),
-        drawn.values[label, drawn.series],
-        (label,),
-        f"found = values([{label!r}])\nprint(found)\nprint(show(found[{label!r}]))",
-    )
+    question = rng.choice(wordings).format(of=_of(drawn.series), label=label)
+    lines = f"found = values([{label!r}])\nprint(found)\nprint(show(found[{label!r}]))"
+    return question, drawn.scale.text(drawn.of_series[label]), lines, (label,)
 
 
-def _difference(rng: Rng, drawn: Drawn) -> ChartQuestion:
-    a, b = sorted(rng.sample(drawn.labels, 2), key=lambda label: -drawn.values[label, drawn.series])
+def _difference(rng: Rng, drawn: Drawn) -> Asked:
+    values = drawn.of_series
+    a, b = sorted(rng.sample(drawn.labels, 2), key=lambda label: -values[label])
     wordings = (
         "By how much is the value{of} for {a} larger than for {b}?",
         "What is the difference between the values{of} for {a} and {b}?",
     )
-    return _numeric(
-        drawn,
-        rng.choice(wordings).format(of=_of(drawn.series), a=a, b=b),
-        drawn.values[a, drawn.series] - drawn.values[b, drawn.series],
-        (a, b),
-        f"found = values([{a!r}, {b!r}])\nprint(found)\nprint(show(abs(found[{a!r}] - found[{b!r}])))",
-    )
+    question = rng.choice(wordings).format(of=_of(drawn.series), a=a, b=b)
+    lines = f"found = values([{a!r}, {b!r}])\nprint(found)\nprint(show(abs(found[{a!r}] - found[{b!r}])))"
+    return question, drawn.scale.text(values[a] - values[b]), lines, (a, b)
 
 
-def _extreme(rng: Rng, drawn: Drawn) -> ChartQuestion:
-    largest = rng.chance(50)
-    answer = (max if largest else min)(drawn.labels, key=lambda label: drawn.values[label, drawn.series])
-    word = "largest" if largest else "smallest"
+def _extreme(rng: Rng, drawn: Drawn) -> Asked:
+    word, function = ("largest", max) if rng.chance(50) else ("smallest", min)
+    answer = function(drawn.labels, key=lambda label: drawn.of_series[label])
     wordings = ("For which category is the value{of} {word}?", "Which category has the {word} value{of}?")
-    return ChartQuestion(
-        rng.choice(wordings).format(of=_of(drawn.series), word=word),
-        answer,
-        f"found = values({list(drawn.labels)!r})\nprint(found)\n" + extreme_of("found", word),
-        AnswerType.CHOICE,
-        drawn.labels,
-        _evidence(drawn, (answer,)),
-    )
+    question = rng.choice(wordings).format(of=_of(drawn.series), word=word)
+    lines = f"found = values({list(drawn.labels)!r})\nprint(found)\n" + extreme_of("found", word)
+    return question, answer, lines, (answer,)
 
 
-def _count(rng: Rng, drawn: Drawn) -> ChartQuestion:
-    of_series = [drawn.values[label, drawn.series] for label in drawn.labels]
+def _count(rng: Rng, drawn: Drawn) -> Asked:
+    values = drawn.of_series
+    low, high = min(values.values()), max(values.values())
     # No mark stands on the threshold.
-    free = [n for n in range(min(of_series), max(of_series)) if n not in of_series]
-    limit = rng.choice(free)
-    above = tuple(label for label in drawn.labels if drawn.values[label, drawn.series] > limit)
+    limit = rng.choice([n for n in range(low, high) if n not in values.values()])
+    above = tuple(label for label in drawn.labels if values[label] > limit)
     text = drawn.scale.text(limit)
-    return ChartQuestion(
-        f"For how many categories is the value{_of(drawn.series)} above {text}?",
-        str(len(above)),
-        f"print(len(marks), 'marks')\nprint(sum(value > {text} for _, value in marks))",
-        AnswerType.NUMBER,
-        (),
-        _evidence(drawn, above),
-    )
+    question = f"For how many categories is the value{_of(drawn.series)} above {text}?"
+    lines = f"print(len(marks), 'marks')\nprint(sum(value > {text} for _, value in marks))"
+    return question, str(len(above)), lines, above
 
 
-def _numeric(drawn: Drawn, question: str, n: int, labels: tuple[str, ...], lines: str) -> ChartQuestion:
-    return ChartQuestion(question, drawn.scale.text(n), lines, AnswerType.NUMBER, (), _evidence(drawn, labels))
-
-
-def _evidence(drawn: Drawn, labels: tuple[str, ...]) -> tuple[EvidenceBox, ...]:
-    name = f" {drawn.series}" if drawn.series else ""
-    return tuple(
-        EvidenceBox(image="image_0", xyxy=drawn.marks[label, drawn.series], label=label + name) for label in labels
-    )
+_ASK: Final = {"value": _value, "difference": _difference, "extreme": _extreme, "count": _count}

@@ -285,7 +285,7 @@ class Expert:
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
         """Return the next turn. Raises `ExpertStopped` if the last one did not bring what was needed."""
-        move = self._next(request.messages)
+        move = self._script.send(self._seen(request.messages)) if self._begun else next(self._script)
         turn = completion(self._dialect, move.action, move.thought, first=not self._begun, model=self.name)
         self._begun = True
         if on_text is not None and turn.text:
@@ -295,11 +295,6 @@ class Expert:
     async def close(self) -> None:
         """Holds nothing that needs closing."""
 
-    def _next(self, messages: tuple[Message, ...]) -> Move:
-        if not self._begun:
-            return next(self._script)
-        return self._script.send(self._seen(messages))
-
     def _seen(self, messages: tuple[Message, ...]) -> Seen:
         shown = sum(len(message.media) for message in messages)
         seen = read(self._dialect, observed(self._dialect, messages).text, shown - self._shown, self._shown)
@@ -307,12 +302,8 @@ class Expert:
         return seen
 
 
-def _made(plan: Plan, notes: Mapping[str, str], settings: ExpertSettings, seed: int) -> Expert:
-    return Expert.of(plan, notes=notes, settings=settings, seed=seed)
-
-
 GENERAL = ExpertFactory(
     description="Crops the evidence, runs the task's program or calls typed tools, in any dialect.",
     settings=ExpertSettings,
-    make=_made,
+    make=lambda plan, notes, settings, seed: Expert.of(plan, notes=notes, settings=settings, seed=seed),
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import partial
 from statistics import median
 from typing import Any, Final, NamedTuple
 
@@ -186,30 +187,28 @@ _CLOSE: Final = 0.005
 _LENGTH: Final = re.compile(r"Equals\(LengthOf\(Line\((\w),(\w)\)\),([\d.]+)\)")
 
 
-def _solved(part: ExpertPart) -> Consulting:
-    diagram = yield from _diagram(part)
+def _solved(part: ExpertPart, reads: str = "") -> Consulting:
+    """Solve the diagram with what the text says; `reads` is a tool of text that the episode shows, too."""
+    question = part.scene.task.question
+    asks_goal = reads == "goal_cdl"
+    if asks_goal:
+        seen = yield from use(part, reads, {"text": question})
+        if result_of(seen)["logic_form"] is None:
+            return Consulted(None, 1)
+    diagram = yield from _diagram(part, "then" if asks_goal else "consult")
     if not diagram["logic_forms"]:
-        return Consulted(None, 1)
-    return (yield from _solve(part, _statements(part), diagram, 2))
-
-
-def _with_text(part: ExpertPart) -> Consulting:
-    diagram = yield from _diagram(part)
-    if not diagram["logic_forms"]:
-        return Consulted(None, 1)
-    seen = yield from use(part, "text_cdl", {"text": part.scene.task.question}, "then")
-    return (yield from _solve(part, result_of(seen)["logic_forms"], diagram, 3))
-
-
-def _with_goal(part: ExpertPart) -> Consulting:
-    seen = yield from use(part, "goal_cdl", {"text": part.scene.task.question})
-    goal = result_of(seen)["logic_form"]
-    if goal is None:
-        return Consulted(None, 1)
-    diagram = yield from _diagram(part, "then")
-    if not diagram["logic_forms"]:
-        return Consulted(None, 2)
-    return (yield from _solve(part, _statements(part), diagram, 3))
+        return Consulted(None, 1 + asks_goal)
+    if reads == "text_cdl":
+        text = result_of((yield from use(part, reads, {"text": question}, "then")))["logic_forms"]
+    else:
+        text = _statements(part)
+    arguments = {"text_logic": text, "diagram_logic": diagram["logic_forms"], "points": diagram["points"]}
+    seen = yield from use(part, "inter_gps", arguments, "then")
+    solved = re.match(r"Solved: (-?[\d.e+]+\d)", seen.text)
+    answer = solved[1] if solved else None
+    if answer is not None and near(answer, part.scene.answer, _CLOSE):
+        answer = part.scene.answer  # the number of digits that is asked for
+    return Consulted(answer, 3 if reads else 2)
 
 
 def _statements(part: ExpertPart) -> list[str]:
@@ -222,20 +221,6 @@ def _statements(part: ExpertPart) -> list[str]:
 def _diagram(part: ExpertPart, occasion: str = "consult") -> Any:
     seen = yield from use(part, "image_cdl", named_picture(part), occasion)
     return result_of(seen) if seen.text.startswith("{") else {"logic_forms": []}
-
-
-def _solve(part: ExpertPart, text: list[str], diagram: dict[str, Any], calls: int) -> Consulting:
-    arguments: dict[str, JsonValue] = {
-        "text_logic": list(text),
-        "diagram_logic": diagram["logic_forms"],
-        "points": diagram["points"],
-    }
-    seen = yield from use(part, "inter_gps", arguments, "then")
-    solved = re.match(r"Solved: (-?[\d.e+]+\d)", seen.text)
-    answer = solved[1] if solved else None
-    if answer is not None and near(answer, part.scene.answer, _CLOSE):
-        answer = part.scene.answer  # the number of digits that is asked for
-    return Consulted(answer, calls)
 
 
 def _circle(part: ExpertPart) -> Consulting:
@@ -256,13 +241,13 @@ _GEOMETRY: Final = (
         "diagram, text and solver",
         ("image_cdl", "text_cdl", "inter_gps"),
         is_world("geometry", kinds=_POLYGONS),
-        _with_text,
+        partial(_solved, reads="text_cdl"),
     ),
     ToolStrategy(
         "goal, diagram and solver",
         ("goal_cdl", "image_cdl", "inter_gps"),
         is_world("geometry", kinds=_POLYGONS),
-        _with_goal,
+        partial(_solved, reads="goal_cdl"),
     ),
     ToolStrategy("a circle's measure", ("image_cdl",), is_world("geometry", kinds=("circle",)), _circle),
 )
@@ -348,14 +333,6 @@ def _parts(part: ExpertPart, colour: Colour | None, occasion: str) -> Generator[
     return int(result_of(seen)["parts"])
 
 
-def _pictures(part: ExpertPart) -> Consulting:
-    return (yield from _counted(part, 1))
-
-
-def _two_rows(part: ExpertPart) -> Consulting:
-    return (yield from _counted(part, 2))
-
-
 def _counted(part: ExpertPart, rows: int) -> Consulting:
     """Read how many a picture stands for, and count the pictures of one row or of two."""
     read = yield from use(part, "ocr", {**named_picture(part), "min_confidence": 0.3})
@@ -385,12 +362,14 @@ _SCENES: Final = (
     ToolStrategy(
         "solids of other colours", ("color_mask", "color_mask"), is_world("solid-scene", kinds=("left",)), _left
     ),
-    ToolStrategy("a row of pictures", ("ocr", "color_mask"), is_world("pictograph", kinds=("value",)), _pictures),
+    ToolStrategy(
+        "a row of pictures", ("ocr", "color_mask"), is_world("pictograph", kinds=("value",)), partial(_counted, rows=1)
+    ),
     ToolStrategy(
         "two rows of pictures",
         ("ocr", "color_mask", "color_mask"),
         is_world("pictograph", kinds=("difference",)),
-        _two_rows,
+        partial(_counted, rows=2),
     ),
 )
 
@@ -473,17 +452,9 @@ def _most(rows: Rows, word: str) -> str:
     return (max if word == "most" else min)(values, key=lambda label: values[label])
 
 
-def _part(rows: Rows, label: str) -> str:
-    return str(Fraction(int(_number_at(rows, label)), int(sum(_column(rows)))))
-
-
 def _chance(rows: Rows, label: str, column: str) -> str:
     head = next(row for row in rows if column in row and not _numbers(row))
     return str(Fraction(int(_numbers_of(rows, label)[head.index(column) - 1]), int(sum(_column(rows)))))
-
-
-def _price(rows: Rows, pieces: str, first: str, second: str) -> str:
-    return f"{int(pieces) * _number_at(rows, first) + _number_at(rows, second):.2f}"
 
 
 def _field(rows: Rows, label: str) -> str:
@@ -501,26 +472,28 @@ def _lines(rows: Rows) -> str:
     return str(len(rows) - head - 1)
 
 
-def _at_least(rows: Rows, limit: str) -> str:
-    return str(sum(value >= int(limit) for value in _column(rows)))
-
-
 _QUESTIONS: Final[tuple[tuple[str, Callable[..., str]], ...]] = (
     (r"do (.+) and (.+) have together", _two(lambda a, b: a + b)),
     (r"are there for (.+) than for (.+)\?", _two(lambda a, b: a - b)),
     (r"the (mean|range|median) of", _of_all),
     (r"per year between (.+) and (.+)\?", _two(lambda a, b: b - a)),
-    (r"at least (\d+)", _at_least),
+    (r"at least (\d+)", lambda rows, limit: str(sum(value >= int(limit) for value in _column(rows)))),
     (r"has the (most|fewest)", _most),
     (r"belongs to the row (.+) and the column (.+)\? Give", _chance),
-    (r"belongs to (.+)\? Give", _part),
+    (
+        r"belongs to (.+)\? Give",
+        lambda rows, label: str(Fraction(int(_number_at(rows, label)), int(sum(_column(rows))))),
+    ),
     (r"What is the (.+) on this page\?", _field),
     (r"Which (.+) does the page give\?", _field),
     (r"lines of goods does the page list", _lines),
     (r"many pieces of (.+) does the page list", _of_goods(lambda pieces, price: _shown(pieces))),
     (r"one piece of (.+) cost", _of_goods(lambda pieces, price: f"{price:.2f}")),
     (r"all listed pieces of (.+) cost", _of_goods(lambda pieces, price: f"{pieces * price:.2f}")),
-    (r"do (\d+) pieces of (.+) and one of (.+) cost", _price),
+    (
+        r"do (\d+) pieces of (.+) and one of (.+) cost",
+        lambda rows, n, a, b: f"{int(n) * _number_at(rows, a) + _number_at(rows, b):.2f}",
+    ),
 )
 
 
@@ -637,12 +610,7 @@ _READING: Final = (
 # one that the expert sees to be wrong, it says so, looks itself if a turn is left for a crop, and answers what it sees.
 
 
-_STRATEGIES: tuple[ToolStrategy, ...] = (
-    *_PIXELS,
-    *_SCENES,
-    *_READING,
-    *_GEOMETRY,
-)
+_STRATEGIES: tuple[ToolStrategy, ...] = (*_PIXELS, *_SCENES, *_READING, *_GEOMETRY)
 
 
 def strategies_for(part: ExpertPart, left: int) -> list[ToolStrategy]:

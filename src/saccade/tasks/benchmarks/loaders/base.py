@@ -19,11 +19,8 @@ class Loader(Protocol):
         """Return the data set's files in `folder` in reading order; none if it is not there."""
 
     def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
-        """Yield the rows, always in the same order, or the problem of a broken row.
-
-        Raises:
-            DataError: a file as a whole cannot be read.
-            UnavailableError: a needed package is not installed.
+        """Yield the rows, always in the same order, or the problem of a broken row. Raises `DataError` if a file as a
+        whole cannot be read, `UnavailableError` if a needed package is not installed.
         """
 
     def count(self, files: tuple[Path, ...]) -> int:
@@ -67,9 +64,7 @@ LOADERS: Final = Registry[Loader](
 
 
 def load_loader(name: str) -> Loader:
-    """Load the loader that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
-
-    Raises:
-        RegistryError: nothing has that id (suggests the nearest), it cannot be imported, or it is no loader.
+    """Load the loader that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`). Raises
+    `RegistryError` if nothing has that id (suggests the nearest), it cannot be imported, or it is no loader.
     """
     return LOADERS.load(name)

@@ -45,11 +45,7 @@ class ServedJudge:
 
 
 def served_judge(reward: RewardSettings) -> ServedJudge:
-    """Return the model on this machine that the reward asks.
-
-    Raises:
-        SettingsError: it asks none, or several.
-    """
+    """Return the model on this machine that the reward asks. Raises `SettingsError`: it asks none, or several."""
     models = (reward.judge_model, reward.answer_judge, reward.consistency_judge)
     found = {ServedJudge(named["name"], int(named["port"])) for model in models if (named := _HERE.fullmatch(model))}
     if len(found) == 1:
@@ -65,8 +61,7 @@ def served_judge(reward: RewardSettings) -> ServedJudge:
 def judge_gpus(settings: JudgeServerSettings, there: int, others: int) -> list[int]:
     """Return the GPUs that judge, the last ones of `there`, of which `others` train or serve rollouts; [] is the CPU.
 
-    Raises:
-        SettingsError: there are too few.
+    Raises `SettingsError`: there are too few.
     """
     gpus = settings.gpus or 0
     if gpus and gpus + others > there:
@@ -120,11 +115,8 @@ def judge_server(
     """Start the server, if there is to be one, and wait until it answers; it has ended when the block is left.
 
     A guard ends it too where this process is killed. `others` GPUs train or serve rollouts; what it prints goes to
-    `logs`/judge.log.
-
-    Raises:
-        SettingsError, UnavailableError: as `check_judge`.
-        ModelLostError: it ended, or is not ready in time.
+    `logs`/judge.log. Raises `SettingsError`, `UnavailableError`: as `check_judge`; `ModelLostError`: it ended, or is
+    not ready in time.
     """
     if settings.gpus is None:
         yield None

@@ -40,8 +40,7 @@ def check_memory(needed: float) -> None:
 def memory_folder(needed: float) -> Iterator[Path]:
     """Make a folder with room for `needed` bytes.
 
-    Raises:
-        SettingsError: this machine has no such memory, or too little of it.
+    Raises `SettingsError`: this machine has no such memory, or too little of it.
     """
     check_memory(needed)
     folder = Path(tempfile.mkdtemp(prefix="saccade-", dir=SHARED))

@@ -58,9 +58,7 @@ class PictureFiles:
     async def files_of(self, parts: Sequence[ImagePart]) -> AsyncIterator[tuple[PictureFile, ...]]:
         """Provide the files of pictures for the block; concurrent requests share them.
 
-        Raises:
-            MediaError: one cannot be read.
-            ModelLostError: there is no room for one.
+        Raises `MediaError`: one cannot be read; `ModelLostError`: there is no room for one.
         """
         if self._folder is None:
             place = tempfile.TemporaryDirectory(prefix="saccade-pictures-", ignore_cleanup_errors=True)

@@ -47,9 +47,7 @@ from saccade.training.rl.engines.wire import CheckedServer, EncodedPolicy, Sampl
 async def put_to_sleep(connection: Connection) -> None:
     """Release the GPU's memory.
 
-    Raises:
-        ModelRefusedError: the server cannot sleep or did not.
-        ModelLostError: it is not there.
+    Raises `ModelRefusedError`: the server cannot sleep or did not; `ModelLostError`: it is not there.
     """
     try:
         await connection.post("/sleep?level=2")
@@ -105,8 +103,7 @@ class SamplingServer:
     async def checked(self) -> CheckedServer:
         """Check the server once; concurrent calls share the outcome.
 
-        Raises:
-            ModelError: it cannot be reached, or its log-probabilities are of no use.
+        Raises `ModelError`: it cannot be reached, or its log-probabilities are of no use.
         """
         if self._checked is None or (self._checked.done() and self._checked.exception() is not None):
             self._checked = asyncio.create_task(check_server(self._connection, self._policy))
@@ -115,8 +112,7 @@ class SamplingServer:
     async def sample(self, request: SampleRequest) -> SampleOutput:
         """Sample `request` with the weights that were loaded last.
 
-        Raises:
-            ModelError: it failed, or has other weights again and again.
+        Raises `ModelError`: it failed, or has other weights again and again.
         """
         self.queue += 1
         try:
@@ -134,21 +130,13 @@ class SamplingServer:
         )
 
     async def load(self, folder: Path) -> None:
-        """Sample with the weights of the checkpoint in `folder`.
-
-        Raises:
-            ModelError: the server cannot.
-        """
+        """Sample with the weights of the checkpoint in `folder`. Raises `ModelError`: the server cannot."""
         async with self._loading:
             self._weights = folder
             await self._reload(folder)
 
     async def sleep(self) -> None:
-        """Release the GPU's memory until the next `load`.
-
-        Raises:
-            ModelError: the server cannot.
-        """
+        """Release the GPU's memory until the next `load`. Raises `ModelError`: the server cannot."""
         async with self._loading:
             await self.checked()  # it cannot be while it sleeps
             await put_to_sleep(self._connection)
@@ -208,8 +196,7 @@ class ServerPool:
     async def context(self) -> int | None:
         """Return the most tokens of a sequence that every server takes, once all are checked; None where none tells.
 
-        Raises:
-            ModelError: one cannot be reached, or is of no use.
+        Raises `ModelError`: one cannot be reached, or is of no use.
         """
         checked = await asyncio.gather(*(server.checked() for server in self._servers if not server.lost))
         return min((each.context for each in checked if each.context is not None), default=None)
@@ -217,8 +204,7 @@ class ServerPool:
     async def sample(self, request: SampleRequest, home: SamplingServer | None) -> tuple[SampleOutput, SamplingServer]:
         """Sample `request` at `home` or a server with a shorter queue; also return which one.
 
-        Raises:
-            ModelError: it was refused, or every server is lost.
+        Raises `ModelError`: it was refused, or every server is lost.
         """
         while True:
             server = self._choose(home)
@@ -234,16 +220,14 @@ class ServerPool:
     async def load(self, folder: Path) -> None:
         """Let every server sample with the weights in `folder`.
 
-        Raises:
-            ModelError: one refuses, or every server is lost.
+        Raises `ModelError`: one refuses, or every server is lost.
         """
         await self._each(lambda server: server.load(folder))
 
     async def sleep(self) -> None:
         """Let every server give its GPU's memory back until the next `load`.
 
-        Raises:
-            ModelError: one cannot, or every server is lost.
+        Raises `ModelError`: one cannot, or every server is lost.
         """
         await self._each(SamplingServer.sleep)
 
@@ -350,16 +334,14 @@ class ServerEngine:
     async def sleep(self) -> None:
         """Let every server release its GPU's memory until `update_weights`. No turn may be running.
 
-        Raises:
-            ModelError: one cannot, or all are lost.
+        Raises `ModelError`: one cannot, or all are lost.
         """
         await self.pool.sleep()
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
         """See `Engine.update_weights`. No turn may be running.
 
-        Raises:
-            ModelError: no server can be reached, or one does not take the weights.
+        Raises `ModelError`: no server can be reached, or one does not take the weights.
         """
         await self.pool.context()
         began = time.perf_counter()
@@ -378,9 +360,7 @@ class ServerEngine:
     ) -> tuple[SampleOutput, SamplingServer]:
         """Sample `request` with `pictures` at `home` or a server with a shorter queue; also return which one.
 
-        Raises:
-            ModelError: it failed, or there is a video.
-            MediaError: a picture cannot be read.
+        Raises `ModelError`: it failed, or there is a video; `MediaError`: a picture cannot be read.
         """
         with self._busy.running():
             parts = image_parts(pictures, self.name)

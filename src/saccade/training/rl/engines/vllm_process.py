@@ -22,10 +22,8 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
-import torch
 
 from saccade.errors import ModelLostError, SettingsError, UnavailableError
-from saccade.tokens.caches import GIB
 from saccade.training.rl.engines import guard
 from saccade.training.rl.engines.settings import EngineSettings
 
@@ -102,11 +100,7 @@ class ServerProcess(GuardedProcess):
         super().__init__(command, environment, log)
 
     async def wait_until_ready(self, seconds: float) -> None:
-        """Wait until it answers `/health`.
-
-        Raises:
-            ModelLostError: it ended, or is not ready after `seconds`.
-        """
+        """Wait until it answers `/health`. Raises `ModelLostError`: it ended, or is not ready after `seconds`."""
         end = time.monotonic() + seconds
         async with httpx.AsyncClient(base_url=self.address, timeout=5, trust_env=False) as client:
             while time.monotonic() < end:
@@ -176,10 +170,10 @@ async def vllm_servers(
 def check_servers(settings: EngineSettings, training: int, judging: int = 0) -> tuple[list[int | None], str]:
     """Return the GPU of each server, as `serving_devices` does, and the program; before weights are loaded.
 
-    Raises:
-        SettingsError: the machine has not as many GPUs.
-        UnavailableError: vLLM is not installed.
+    Raises `SettingsError`: the machine has not as many GPUs; `UnavailableError`: vLLM is not installed.
     """
+    import torch
+
     devices = serving_devices(settings, torch.cuda.device_count() - judging, training)
     program = shutil.which(settings.program)
     if program is None:
@@ -236,6 +230,10 @@ def memory_options(settings: EngineSettings, device: int | None) -> list[str]:
         return []
     options = ["--enable-sleep-mode"] if settings.shared else []
     if settings.memory:
+        import torch
+
+        from saccade.tokens.caches import GIB
+
         total = torch.cuda.get_device_properties(device).total_memory / GIB
         if settings.memory > total:
             raise SettingsError(f"engine.memory is {settings.memory:g} GiB, and GPU {device} has {total:.1f}.")

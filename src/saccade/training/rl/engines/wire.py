@@ -78,18 +78,14 @@ class Wire(Protocol):
     async def reload(self, connection: Connection, folder: Path, version: str) -> None:
         """Sample with the weights of the checkpoint in `folder`, and forget everything computed with others.
 
-        From then on answers are labelled with `version`.
-
-        Raises:
-            ModelError: the server cannot.
+        From then on answers are labelled with `version`. Raises `ModelError`: the server cannot.
         """
 
 
 def paired(ids: Sequence[int], pairs: Sequence[tuple[int, float | None]], who: str) -> tuple[float, ...]:
     """Return the log-probability of each of `ids`, from the `pairs` of id and log-probability.
 
-    Raises:
-        ModelRefusedError: they are not as many, of other ids, or no numbers.
+    Raises `ModelRefusedError`: they are not as many, of other ids, or no numbers.
     """
     if len(ids) != len(pairs):
         raise ModelRefusedError(
@@ -370,9 +366,7 @@ class _Cards(BaseModel):
 async def check_reached(addresses: Sequence[str], retry: RetryPolicy) -> None:
     """Check that a server answers at each of `addresses`, before a run begins.
 
-    Raises:
-        ModelLostError: one does not, after all tries.
-        ModelRefusedError: it is not a server that samples.
+    Raises `ModelLostError`: one does not, after all tries; `ModelRefusedError`: it is not a server that samples.
     """
     connections = [Connection(address, retry=retry) for address in addresses]
     try:

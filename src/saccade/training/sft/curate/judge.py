@@ -69,8 +69,7 @@ class JudgedSettings(PatientRules, FilterSettings):
     def start(self, around: FilterContext) -> FilterStage:
         """Return the stage; the model is made when the first question has no kept reply.
 
-        Raises:
-            PromptFileError: the prompt file cannot be used.
+        Raises `PromptFileError`: the prompt file cannot be used.
         """
         if self.prompt_file and not self.OWN_PROMPT:
             raise PromptFileError(f"this filter takes no prompt file, and {self.prompt_file} is named: leave it out.")

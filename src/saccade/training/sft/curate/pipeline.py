@@ -108,8 +108,7 @@ class Pipeline:
 def load_pipeline(name_or_path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pipeline:
     """Return the bundled pipeline of a name, or the one in a file, with overrides.
 
-    Raises:
-        SettingsError: it is not there or cannot be read, or something in it is wrong; names every mistake.
+    Raises `SettingsError`: it is not there or cannot be read, or something in it is wrong; names every mistake.
     """
     path = find_recipe("curate", name_or_path)
     try:

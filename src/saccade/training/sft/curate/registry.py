@@ -40,7 +40,6 @@ FILTERS: Final = Registry[type[FilterSettings]](
 def load_filter(name: str) -> type[FilterSettings]:
     """Load the filter that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
-    Raises:
-        RegistryError: nothing has that name (suggests the nearest), or it is no filter.
+    Raises `RegistryError`: nothing has that name (suggests the nearest), or it is no filter.
     """
     return FILTERS.load(name)

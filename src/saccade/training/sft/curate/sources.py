@@ -73,8 +73,7 @@ class SourceRuns:
     def trajectories(self) -> Iterator[Trajectory]:
         """Yield all trajectories, in order.
 
-        Raises:
-            RecordError: one cannot be read, or an id comes twice in one run.
+        Raises `RecordError`: one cannot be read, or an id comes twice in one run.
         """
         self.renamed = 0
         self.broken = [str(problem) for tasks in self._tasks.values() for problem in tasks.problems]

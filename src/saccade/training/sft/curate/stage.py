@@ -126,8 +126,7 @@ class FilterSettings(Settings, ABC):
     def start(self, around: FilterContext) -> FilterStage:
         """Return the stage for one run over a set.
 
-        Raises:
-            SaccadeError: something that the settings name is not there.
+        Raises `SaccadeError`: something that the settings name is not there.
         """
 
 

@@ -59,10 +59,8 @@ class Format(Protocol):
     def read(self, path: Path, options: ConversionOptions, store: MediaStore) -> TrajectorySource:
         """Return the trajectories of a file or folder; media that are not in a store yet are put into `store`.
 
-        Raises:
-            RecordError: there is no such file.
-            SettingsError: a dialect is needed and none is given.
-            UnavailableError: what reads the file is not installed.
+        Raises `RecordError`: there is no such file; `SettingsError`: a dialect is needed and none is given;
+        `UnavailableError`: what reads the file is not installed.
         """
 
     def write(
@@ -93,8 +91,7 @@ FORMATS: Final = Registry[Format](
 def load_format(name: str) -> Format:
     """Load the format that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
-    Raises:
-        RegistryError: nothing has that name (suggests the nearest), or it is no format.
+    Raises `RegistryError`: nothing has that name (suggests the nearest), or it is no format.
     """
     return FORMATS.load(name)
 
@@ -126,12 +123,9 @@ def convert(
 ) -> Converted:
     """Write what `source` holds to `target`, a new folder, from the first of `formats` to the second.
 
-    Rows that cannot be converted are listed in `refused.jsonl` next to the others, with the reason.
-
-    Raises:
-        RecordError: `source` cannot be read, or `target` exists.
-        UnavailableError: a format needs what is not installed.
-        MissingMediaError: a run names media that its store does not hold.
+    Rows that cannot be converted are listed in `refused.jsonl` next to the others, with the reason. Raises
+    `RecordError`: `source` cannot be read, or `target` exists; `UnavailableError`: a format needs what is not
+    installed; `MissingMediaError`: a run names media that its store does not hold.
     """
     reading, writing = formats
     with new_folder(target) as folder:

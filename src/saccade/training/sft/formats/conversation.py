@@ -84,11 +84,7 @@ class Conversation:
 
 
 def flatten(trajectory: Trajectory) -> Conversation:
-    """Return the conversation of a trajectory.
-
-    Raises:
-        RecordError: it has no such form; the message says why.
-    """
+    """Return the conversation of a trajectory. Raises `RecordError`: it has no such form; the message says why."""
     held_ = held(trajectory)
     if any(not turn.text for turn in held_.turns):
         raise RecordError("a turn in which the model wrote nothing has no line in a conversation")
@@ -104,8 +100,7 @@ def flatten(trajectory: Trajectory) -> Conversation:
 def unflatten(talk: Conversation) -> Trajectory:
     """Return the trajectory of a conversation, its turns read by the dialect.
 
-    Raises:
-        RecordError: a turn holds no action, or something else is not as it must be; the message says where.
+    Raises `RecordError`: a turn holds no action, or something else is not as it must be; the message says where.
     """
     dialect = dialect_of(talk.about.dialect)
     messages = _with_media(talk)

@@ -38,8 +38,7 @@ class MediaIn:
     def image(self, named: object) -> ImagePart:
         """Return the picture that a row names: a path, base64, a data URL, or a mapping with the key `bytes` or `path`.
 
-        Raises:
-            RecordError: it names nothing that could be a picture, a file that is not there, or no usable picture.
+        Raises `RecordError`: it names nothing that could be a picture, a file that is not there, or no usable picture.
         """
         data = self._data(named)
         try:
@@ -164,8 +163,7 @@ _GROUP = 256
 def find_rows(path: Path) -> Path:
     """Return the file of rows that `path` names: itself, or the only data file in that folder.
 
-    Raises:
-        RecordError: there is none, or there are several.
+    Raises `RecordError`: there is none, or there are several.
     """
     if path.is_file():
         return path

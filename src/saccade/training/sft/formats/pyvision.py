@@ -66,8 +66,7 @@ class PyVisionFormat:
 def checked_messages(trajectory: Trajectory, out: MediaOut) -> list[dict[str, Any]]:
     """Return the messages of a trajectory.
 
-    Raises:
-        RecordError: it shows a video, or reading the list would not give its turns back.
+    Raises `RecordError`: it shows a video, or reading the list would not give its turns back.
     """
     kept = held(trajectory)
     talk = flatten(kept)

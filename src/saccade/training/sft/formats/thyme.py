@@ -58,8 +58,7 @@ def as_codev(
 ) -> Trajectory:
     """Return the trajectory; `named` are the paths that the question names its pictures by, and the dialect.
 
-    Raises:
-        RecordError: it cannot be said in that dialect, or needs what that does not define.
+    Raises `RecordError`: it cannot be said in that dialect, or needs what that does not define.
     """
     paths, dialect = named
     shown = tuple(part for part in parts[: question.count(IMAGE)] if isinstance(part, ImagePart))

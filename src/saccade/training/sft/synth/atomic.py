@@ -72,8 +72,7 @@ def atomic_categories(trajectory: Trajectory) -> tuple[AtomicCategory, ...]:
 def labelled(trajectory: Trajectory, asked: AtomicCategory | None = None) -> Trajectory:
     """Return the trajectory, its task tagged with the categories of its code.
 
-    Raises:
-        DiscardedError: none of them is the one that was asked for.
+    Raises `DiscardedError`: none of them is the one that was asked for.
     """
     categories = atomic_categories(trajectory)
     if asked is not None and asked not in categories:

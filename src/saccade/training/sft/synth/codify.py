@@ -226,8 +226,7 @@ class RewriteMaker:
 async def with_new_thoughts(stage: SynthResources, writer: Model, played: Trajectory) -> Trajectory:
     """Return the trajectory with thoughts of `writer`; one without an answer as it is.
 
-    Raises:
-        DiscardedError: what the writer wrote does not have the form, or it could not be asked.
+    Raises `DiscardedError`: what the writer wrote does not have the form, or it could not be asked.
     """
     if played.answer is None:
         return played

@@ -93,8 +93,7 @@ class ExpertChoice:
 def completion(dialect: Dialect, action: Action, thought: str, *, first: bool, model: str) -> Completion:
     """Write the turn that thinks `thought` and does `action`; `first` tells whether it is the episode's first.
 
-    Raises:
-        ValueError: the dialect cannot say this.
+    Raises `ValueError`: the dialect cannot say this.
     """
     if dialect.functions and isinstance(action, Code | ToolCall):
         call = ToolCall(name="python", arguments={"code": action.code}) if isinstance(action, Code) else action

@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
-from saccade.episode.prepared import check_graders
+from saccade.episode.task_media import check_graders
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.tasks.sources.resolve import SourceDefaults, bare_name, kind_of, with_knobs

@@ -11,7 +11,7 @@ from saccade.core.settings import settings_toml
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, limits_with
-from saccade.episode.task_media import scaled_down
+from saccade.episode.shown import scaled_down
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.task import Task

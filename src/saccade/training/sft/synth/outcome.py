@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from saccade.core.retry import RETRY_SETTINGS
-from saccade.episode.run_folder import RunFolder
-from saccade.episode.settings import continued
+from saccade.episode.run_folder import RunFolder, continued
 from saccade.errors import (
     ModelLostError,
     ModelRefusedError,
@@ -79,8 +78,7 @@ class OutcomeFilter:
 def outcome_lines(settings: SynthSettings, jobs: Jobs) -> tuple[str, ...]:
     """Return what a user should know of how the tasks can be graded.
 
-    Raises:
-        SettingsError: only right answers are to be kept, and no task has a gold answer.
+    Raises `SettingsError`: only right answers are to be kept, and no task has a gold answer.
     """
     lights = [light for part in jobs.tasks.parts if not part.endless for light in part.lights]
     unknown = sum(not light.answered for light in lights)
@@ -130,10 +128,8 @@ class Opened:
 def opened(root: Path, settings: SynthSettings) -> Opened:
     """Return the folder of a run, new or to be continued, with `settings` saved in it.
 
-    Raises:
-        SettingsError: it was made with other settings (names what differs), or of another version of a world, or it
-            holds another command's run.
-        RecordError: its trajectories cannot be read.
+    Raises `SettingsError`: it was made with other settings (names what differs), or of another version of a world, or
+    it holds another command's run; `RecordError`: its trajectories cannot be read.
     """
     folder = continued(root, settings, may_differ={"n", "most_broken", *PRICE_SETTINGS, *RETRY_SETTINGS, *JUDGE_LIMITS})
     worlds = {world.id for world in worlds_of(settings)}
@@ -205,11 +201,7 @@ class SynthProgress:
         return self.skipped + self.rejected_before + self.kept + self.rejected + sum(self.discarded.values())
 
     def count(self, made: Made) -> None:
-        """Count one job.
-
-        Raises:
-            SaccadeError: there were `OUTAGES` outages in a row; says what the last one was.
-        """
+        """Count one job. Raises `SaccadeError`: there were `OUTAGES` outages in a row; says what the last one was."""
         if made.trajectory is not None:
             self._outages = 0
             self.kept += 1

@@ -104,8 +104,7 @@ class RecipeTexts:
 def recipe_texts(files: Mapping[RecipeText, str]) -> RecipeTexts:
     """Read the `files` of texts, by their names.
 
-    Raises:
-        PromptFileError: one cannot be read, or has a field that cannot be filled in.
+    Raises `PromptFileError`: one cannot be read, or has a field that cannot be filled in.
     """
     return RecipeTexts(
         {name: judge_prompt(files.get(name, ""), own, (), _FIELDS.get(name, ())) for name, own in _OWN.items()}

@@ -19,8 +19,7 @@ from typing import Final
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from saccade.core.settings import save_settings
-from saccade.episode.run_folder import MEDIA
-from saccade.episode.settings import check_continued
+from saccade.episode.run_folder import MEDIA, check_continued
 from saccade.errors import ModelDeniedError, ModelError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model, Request
@@ -112,10 +111,8 @@ async def make_questions(
 ) -> QuestionProgress:
     """Ask about every picture that has no questions in `out` yet.
 
-    Raises:
-        SettingsError: a source is no folder of pictures, or `out` was made with other settings.
-        PromptFileError: a prompt file of the teacher cannot be used.
-        ModelError: outages that do not end, or a refusal whatever is asked.
+    Raises `SettingsError`: a source is no folder of pictures, or `out` was made with other settings; `PromptFileError`:
+    a prompt file of the teacher cannot be used; `ModelError`: outages that do not end, or a refusal whatever is asked.
     """
     teacher = settings.teacher
     check_sampling(teacher.model, teacher.sampling)

@@ -277,10 +277,8 @@ async def synthesise(
 ) -> SynthProgress:
     """Make what is missing in the run folder `out`, `workers` jobs at once, and say what came of it.
 
-    Raises:
-        SettingsError: the folder was made with other settings, or the dialect cannot hold a world's tasks.
-        RegistryError: a world, dialect or model is unknown.
-        ModelError, SandboxError: outages that do not end.
+    Raises `SettingsError`: the folder was made with other settings, or the dialect cannot hold a world's tasks;
+    `RegistryError`: a world, dialect or model is unknown; `ModelError`, `SandboxError`: outages that do not end.
     """
     # Before anything is written: the names in the settings must mean something.
     synthesizer = Synthesizer(settings, MediaStore(out / MEDIA), models=models)
