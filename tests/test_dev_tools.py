@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from tools import mutation, scale_page
 from tools.house import parsed, shape, sizes
 
@@ -184,16 +185,40 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(700)
 def test_the_check_without_a_gpu_writes_its_table(tmp_path: Path) -> None:
-    program = ROOT / "tools" / "gpu_check.sh"
-    subprocess.run([program, tmp_path], check=True, env={**os.environ, "PYTHON": sys.executable})
-    table = json.loads((tmp_path / "gpu_check.json").read_text())
-    assert 0.7 < table["planned / measured"] < 1.5
-    assert table["training, tokens a second"] > 0
-    assert table["sampling 3 episodes, tokens a second"] > 0
-    assert 0 < table["the same, largest"] < 0.2, "bfloat16 against itself, in passes of other shapes"
-    lines = (tmp_path / "gpu_check.md").read_text().splitlines()
-    assert len(lines) == len(table) + 2
+    """In its tiny form: sandbox, training, sampling, RL steps of all weights and of adapters, in this order."""
+    photos, out = tmp_path / "photos", tmp_path / "out"
+    photos.mkdir()
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (84, 56), "red").save(photos / name)
+    done = subprocess.run(
+        [ROOT / "tools" / "gpu_check.sh", out, photos],
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+    table = json.loads((out / "gpu_check.json").read_text())
+    assert done.returncode == 0, (table, done.stderr[-2000:])
+    names = list(table)
+    assert (out / "gpu_check.md").read_text().count("\n") == len(table) + 2
+    ran = [name.partition(":")[0] for name in names if name.endswith(": seconds in all")]
+    rl = ["RL of all weights of tiny", "RL of adapters of tiny"]
+    made = "random weights of tiny"
+    assert ran == ["sandbox", made, "training and sampling", rl[0], f"{made}, for adapters", rl[1]]
+    assert table["RL of adapters of tiny: pictures"]["value"] == "2 of photos"
+
+    def value(name: str, of: str = "value") -> float:
+        return float(table[name][of].replace(",", ""))
+
+    assert value("sandbox: layers that are on") > 0
+    peak = "training, peak memory in GiB, beside the plan"
+    assert 0.7 < value(peak, "limit") / value(peak) < 1.5
+    assert 0 < value("the same, largest") < 0.2, "bfloat16 against itself, in passes of other shapes"
+    for name in (f"{part}, step {number}" for part in rl for number in (1, 2)):
+        assert 0 < value(f"{name}: largest gap of log-probability (nats)") < 0.2
+        assert value(f"{name}: share of the memory's bandwidth") > 0
+        assert value(f"{name}: mfu of the update") > 0
 
 
 @pytest.mark.slow

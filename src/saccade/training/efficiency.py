@@ -55,11 +55,11 @@ class DeviceLimits:
 def device_limits(device: torch.device, dtype: torch.dtype) -> DeviceLimits:
     """Return the limits of `device`, of which what is not known by its name is measured: a second at most."""
     gpu = device.type == "cuda"
-    copied = _copy_rate(device, 2**29 if gpu else 2**25)
+    copied = _copy_rate(device, 2**29 if gpu else 2**24)
     name = torch.cuda.get_device_name(device) if gpu else ""
     if dtype == torch.bfloat16 and (peak := next((known for part, known in PEAKS.items() if part in name), None)):
         return DeviceLimits(peak, copied, f"peak of {name} by its data sheet, a copy as measured")
-    return DeviceLimits(_product_rate(device, dtype, 8192 if gpu else 512), copied, "a product and a copy as measured")
+    return DeviceLimits(_product_rate(device, dtype, 8192 if gpu else 256), copied, "a product and a copy as measured")
 
 
 def _copy_rate(device: torch.device, size: int) -> float:
@@ -70,7 +70,7 @@ def _copy_rate(device: torch.device, size: int) -> float:
 
 def _product_rate(device: torch.device, dtype: torch.dtype, side: int) -> float:
     left, right = (torch.ones((side, side), dtype=dtype, device=device) for _ in range(2))
-    return 2 * side**3 / _fastest(lambda: left @ right, device)
+    return 2 * side**3 / _fastest(lambda: torch.nn.functional.linear(left, right), device)
 
 
 def _fastest(work: Callable[[], object], device: torch.device) -> float:

@@ -205,24 +205,6 @@ def captured_policy(request: pytest.FixtureRequest) -> TinyPolicy:
     return policy(tiny_folder(request.param))
 
 
-async def rolled_captured(
-    captured_policy: TinyPolicy, store: MediaStore, cache_bytes: float | None = None
-) -> list[TokenTrajectory]:
-    engine = TransformersEngine(captured_policy, store, cache_bytes=cache_bytes)
-    shown = conversations(store)
-    slots = engine.slots(range(len(shown)))
-    try:
-        async with asyncio.timeout(60):
-            pairs = zip(slots, shown, strict=True)
-            return list(
-                await asyncio.gather(
-                    *(episode(slot, captured_policy, parts, 0.8, 9 + 4 * n) for n, (slot, parts) in enumerate(pairs))
-                )
-            )
-    finally:
-        await engine.close()
-
-
 class Replayed:
     """Runs a pass over the tensors that it was captured with."""
 
@@ -256,9 +238,9 @@ async def test_episodes_are_the_same_with_graphs_and_without(
 ) -> None:
     """Tokens that are sampled ahead and fall behind an end leave no trace: neither in the cache nor in later draws."""
     store = MediaStore(tmp_path / "media")
-    plain = await rolled_captured(captured_policy, store, cache_bytes)
+    plain = await rolled(captured_policy, store, cache_bytes=cache_bytes)
     captured: list[Replayed] = request.getfixturevalue("captured")
-    replayed = await rolled_captured(captured_policy, store, cache_bytes)
+    replayed = await rolled(captured_policy, store, cache_bytes=cache_bytes)
     assert 0 < len(captured) < 10
     assert sum(one.count for one in captured) > 20
     for one, other in zip(plain, replayed, strict=True):
@@ -335,7 +317,7 @@ async def test_a_pass_that_cannot_be_captured_is_said_and_run(
     captured_policy: TinyPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MediaStore(tmp_path / "media")
-    plain = await rolled_captured(captured_policy, store)
+    plain = await rolled(captured_policy, store)
     monkeypatch.setattr(sequences, "can_capture", lambda device, checkpoint: True)
 
     def refuse(*args: object, **more: object) -> None:
@@ -344,9 +326,7 @@ async def test_a_pass_that_cannot_be_captured_is_said_and_run(
     monkeypatch.setattr("torch.cuda.graph_pool_handle", lambda: (0, 1))
     monkeypatch.setattr("torch.cuda.CUDAGraph", lambda: None)
     monkeypatch.setattr("torch.cuda.graph", refuse)
-    assert [one.ids().tolist() for one in await rolled_captured(captured_policy, store)] == [
-        one.ids().tolist() for one in plain
-    ]
+    assert [one.ids().tolist() for one in await rolled(captured_policy, store)] == [one.ids().tolist() for one in plain]
     assert [record.getMessage() for record in caplog.records] == [
         "decoding goes on without CUDA graphs, which is slower: a pass was not captured: "
         "operation not permitted when stream is capturing"

@@ -3,7 +3,7 @@
     resources = RolloutResources(engine, encoder, sandbox, store)
     rollouts, timing = await generate_rollouts(plans, resources, GenerationSettings(), seed)
 
-Episodes are split into batches by their groups; sandboxes of one batch work while another decodes. A rollout that an
+Episodes can be split into batches by their groups; sandboxes of one then work while another decodes. A rollout that an
 outage ended is played again, a bounded number of times; one that stays lost is returned as lost, and nothing trains on
 it. A rollout that breaks harms no other. The tokens of each rollout are checked; a violation is a bug, ending the run.
 """
@@ -172,8 +172,9 @@ class GenerationSettings(Settings):
 
     max_concurrency: PositiveInt = 128
     """Episodes that run side by side."""
-    decoding_batches: PositiveInt = 2
-    """Batches that decode in turns. With 1, decoding waits for every sandbox."""
+    decoding_batches: PositiveInt = 1
+    """Batches that decode in turns. With 1, decoding waits for every sandbox; each more reads all weights again, and
+    helps where `seconds/sandbox` of a step is longer than that."""
     cache: PositiveFloat = 8.0
     """GiB of keys and values of the engine in this process, over all batches; episodes that do not fit at once decode
     after each other. Servers have limits of their own."""

@@ -84,6 +84,8 @@ from saccade.training.weights import Trainable, is_low, load_trainable
 # Plan what each GPU of a run holds while it updates and while it samples.
 
 
+_DRAW = 24
+"""Bytes of a logit while a token is drawn: itself and its log-probability in float32, two sums in float64."""
 _ASLEEP = GIB
 """GPU memory that a sleeping server keeps for CUDA. Assumed, not measured."""
 _APART = "let servers have GPUs of their own (engine.gpus)"
@@ -177,7 +179,7 @@ def _sampling(settings: RlSettings, memory: TrainingMemory, reference: PlanItem,
             PlanItem("keys and values", settings.generation.cache * GIB, "lower generation.cache"),
             PlanItem("pictures and videos", memory.pixels, fewer),
             PlanItem("reading prompts", max(reading.most, memory.vision.held + reading.most), fewer),
-            PlanItem("logits of the next tokens", rows * vocabulary * 12, "lower generation.max_concurrency"),
+            PlanItem("logits of the next tokens", rows * vocabulary * _DRAW, "lower generation.max_concurrency"),
             reference,
         ),
     )

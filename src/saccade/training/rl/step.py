@@ -370,6 +370,8 @@ class Trainer:
             return
         with learner.gathered(), in_low_precision(learner.trained.model, low=learner.trained.low_precision):
             yield
+        if learner.processes.device.type == "cuda":
+            torch.cuda.empty_cache()  # caches of sampling are in pieces that an update could not use
 
     async def score(
         self, own: Sequence[Sequence[Rollout]], timing: StepTiming, *, trained_on: bool = True

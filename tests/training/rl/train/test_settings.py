@@ -26,6 +26,7 @@ from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.caches import GIB
+from saccade.tokens.sampling_weights import copied_bytes
 from saccade.tokens.sequences import cache_bytes_of
 from saccade.training.folder import check_folder
 from saccade.training.memory import MemoryPlan, Phase, PlanItem, usable
@@ -74,6 +75,10 @@ def test_the_reference_and_servers_are_counted(tiny: Path) -> None:
     assert [phase.name for phase in local.phases] == ["update", "sampling"]
     items = {item.what: item.bytes for item in local.phases[0].items}
     assert items["reference policy"] == items["weights"] > 0
+    low = plan_memory(load_rl_settings("codedance", "tiny", [*given, "model.precision=bfloat16"]), 1, "cpu")
+    real = load_trainable(ModelSettings(source=str(tiny), precision="bfloat16"), torch.device("cpu"), 0)
+    (copies,) = (item.bytes for item in low.phases[1].items if item.what == "weights in the arithmetic's precision")
+    assert copies == copied_bytes(real.model) > 0
     served = plan_memory(load_rl_settings("codedance", "tiny", [*given, "engine.source=http://a:1"]), 1, "cpu")
     assert [phase.name for phase in served.phases] == ["update"]
     assert served.notes == local.notes == ()
