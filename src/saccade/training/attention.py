@@ -74,7 +74,8 @@ def attend(
     elif cu_seq_lens_q is not None:
         ends, is_causal = cu_seq_lens_q, False
     else:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, is_causal, **more)
+        masked = sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, is_causal, **more)
+        return masked[0], None
     why = _unfit(query, dropout)
     if not why:
         longest = ends.diff().max() if more.get("max_length_q") is None else more["max_length_q"]
