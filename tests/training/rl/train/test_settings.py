@@ -162,7 +162,6 @@ gpus = 2
 gpus = 0
 """
 
-
 NAMED = ("model.source=x", "tasks.source=touching-circles")
 
 
@@ -240,11 +239,7 @@ def test_a_run_may_be_resumed_with_other_servers(tmp_path: Path, caplog: pytest.
 
 
 TAGGED = TASK.model_copy(update={"tags": ("data_source=chart",)})
-
-
 OPEN = TASK.model_copy(update={"grader": "judge"})
-
-
 JUDGE = AnswerJudge(ScriptedModel([]))
 
 

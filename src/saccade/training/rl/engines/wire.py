@@ -124,8 +124,6 @@ def _sampling(request: SampleRequest) -> dict[str, Any]:
 _MISSING = -9000.0
 """vLLM writes -9999 where it has none."""
 _ROUNDING = 1e-3
-
-
 _Entry = tuple[float | None, int, Any]
 """Log-probability, id, and text, which is None unless asked for."""
 
