@@ -14,13 +14,10 @@ from saccade.training.sft.curate.judge import JudgedSettings, JudgeQuestion, gol
 from saccade.training.sft.curate.stage import (
     KEEP,
     Drop,
-    FilterContext,
     FilterOutcome,
     FilterSettings,
-    FilterStage,
     Keep,
     Undecided,
-    each,
     task_pictures,
 )
 from saccade.training.sft.synth.atomic import atomic_categories, labelled
@@ -260,10 +257,7 @@ class ExactAnswer(FilterSettings):
     letters: bool = True
     """Whether the letter of a choice counts as the choice."""
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         gold, answer = trajectory.task.answer, trajectory.answer
         if gold is None:
             return Undecided("no gold answer")
@@ -297,10 +291,7 @@ class Atomic(FilterSettings):
 
     keep: tuple[AtomicCategory, ...] = ()
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         categories = atomic_categories(trajectory)
         if self.keep and not set(categories) & set(self.keep):
             return Drop("code of another category", ", ".join(categories) or "none")
