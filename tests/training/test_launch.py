@@ -97,7 +97,6 @@ def test_another_text_in_the_prompt_file_is_another_run(
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny"
 
-
 TRAINING = """
 import os, sys, time
 from pathlib import Path
@@ -110,7 +109,6 @@ def wait(folder):
 if __name__ == "__main__":
     launch(wait, (sys.argv[1],), 2)
 """
-
 
 DEMONSTRATIONS = """
 import os, sys, time
@@ -132,7 +130,6 @@ if __name__ == "__main__":
     settings = TinySettings(demonstrations=runs, stages=[Stage(name="x", demonstrations=("a",), steps=1)])
     build(settings, Path(sys.argv[1]).parent / "out", Waits(), processes=2)
 """
-
 
 REFUSING = """
 import os, time

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from saccade.tokens.batch import Batch
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.caches import GIB
 from saccade.tokens.pictures import PictureTensors
+from saccade.training import memory_passes
 from saccade.training.memory import (
     Phase,
     TrainingMemory,
@@ -78,6 +80,23 @@ def test_weights_are_those_of_the_checkpoint(tiny: Path) -> None:
     assert (state.gradients, state.optimizer, state.gathered_update) == (4 * learned, 8 * learned, 0)
 
 
+@pytest.mark.parametrize("recompute", [False, True])
+def test_two_layers_and_three_tell_of_many(
+    tiny: Path, tmp_path: Path, recompute: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = json.loads((tiny / "config.json").read_text())
+    text = config.get("text_config", config)
+    text["num_hidden_layers"] = 6
+    text.pop("layer_types", None)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    settings = ModelSettings(source=str(tmp_path), gradient_checkpointing=True)
+    found = []
+    for few in (4, 6):
+        monkeypatch.setattr(memory_passes, "_FEW", few)
+        found.append(language_pass(make_skeleton(settings, low=False), 300, recompute=recompute))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     "more", [{}, {"gradient_checkpointing": True}, {"gradient_checkpointing": 1}, {"precision": "bfloat16"}], ids=str
 )
@@ -86,7 +105,8 @@ def test_a_pass_takes_what_was_planned(tiny: Path, more: dict[str, Any]) -> None
     """Forward, scores and backward of the real model, above its weights and their gradients."""
     settings = ModelSettings(source=str(tiny), logit_chunk=256, **more)
     skeleton = make_skeleton(settings, low="precision" in more)
-    language, logits = language_pass(skeleton, TOKENS), logit_pass(skeleton, TOKENS, 256)
+    language = training_memory(settings, TOKENS, 1, low="precision" in more).language
+    logits = logit_pass(skeleton, TOKENS, 256)
     planned = max(language.most, language.held + logits.most)
     trained = load_trainable(settings, torch.device("cpu"), 0)
     trained.model.train()
@@ -117,15 +137,14 @@ def test_as_few_layers_recompute_as_the_memory_asks_for(tiny: Path) -> None:
         """GiB at which a GPU just holds it."""
         return (phase(memory).total / 0.9 + 2 * GIB) / 0.95 / GIB + 1e-6
 
-    auto, all_layers, none, one = (planned(layers) for layers in ("auto", True, False, 1))
-    assert auto.fitted(phase, None) == (auto, auto.layers)
-    assert auto.fitted(phase, room(all_layers) - 1e-3)[1] == auto.layers, "does not fit, which `check` says"
-    least, layers = auto.fitted(phase, room(none))
-    assert (phase(least).total, layers) == (phase(none).total, 0)
-    between, layers = auto.fitted(phase, room(none) - 1e-5)
-    assert layers == 1
-    assert between.language.held == pytest.approx(one.language.held, rel=0.05)
-    assert one.language.most <= 1.02 * between.language.most
+    auto, none, one = (planned(layers) for layers in ("auto", False, 1))
+    tried = [replace(auto, language=language) for language in auto.by_layers]
+    assert len(tried) == 3, "two layers"
+    assert auto.fitted(phase, None) == (auto, 2)
+    assert auto.fitted(phase, room(tried[2]) - 1e-3)[1] == 2, "does not fit, which `check` says"
+    assert [auto.fitted(phase, room(each)) for each in tried] == [(each, layers) for layers, each in enumerate(tried)]
+    assert tried[1].language == one.language
+    assert auto.by_layers[0].held == pytest.approx(none.language.held, rel=0.05)
     assert none.fitted(phase, 80.0) == (none, 0), "the plan is asked only for `auto`"
 
 

@@ -74,12 +74,13 @@ def attend(
     elif cu_seq_lens_q is not None:
         ends, is_causal = cu_seq_lens_q, False
     else:
-        out, _ = sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, is_causal, **more)
-        return out, None
+        masked = sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, is_causal, **more)
+        return masked[0], None
     why = _unfit(query, dropout)
     if not why:
-        longest = more.get("max_length_q") or int(ends.diff().max())
-        return _flash(query, key, value, ends.to(query.device, non_blocking=True), longest, scaling, is_causal), None
+        longest = ends.diff().max() if more.get("max_length_q") is None else more["max_length_q"]
+        ends = ends.to(query.device, torch.int32, non_blocking=True)
+        return _flash(query, key, value, ends, int(longest), scaling, is_causal), None
     _say(query.device.type, why)
     sizes = ends.diff().tolist()
     each = zip(*(tensor.split(sizes, dim=2) for tensor in (query, key, value)), strict=True)

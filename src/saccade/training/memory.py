@@ -201,28 +201,16 @@ class TrainingMemory:
     logits: PassBytes
     vision: PassBytes
     pixels: int
-    layers: int
-    """Of the language model."""
-    plain: PassBytes | None = None
-    """`language` if no layer recomputes its activations, where the settings leave to the plan how many do."""
+    by_layers: tuple[PassBytes, ...] = ()
+    """`language` by the number of layers that recompute, where the settings leave that number to the plan."""
 
     def fitted(self, phase: Callable[[TrainingMemory], Phase], memory: float | None) -> tuple[TrainingMemory, int]:
         """Let as few layers recompute as a GPU of `memory` GiB needs (None: all) while it holds `phase`; how many."""
-        if self.plain is None:
-            return self, 0
-        for layers in range(self.layers):
-            tried = self._recomputing(layers / self.layers, self.plain)
+        for layers, language in enumerate(self.by_layers):
+            tried = replace(self, language=language)
             if memory is not None and phase(tried).total <= _FILLED * usable(memory):
                 return tried, layers
-        return self, self.layers
-
-    def _recomputing(self, share: float, plain: PassBytes) -> TrainingMemory:
-        """Interpolate: what is held grows evenly with the layers that keep theirs, and no peak lies above its line."""
-        held, most = (
-            int(share * one + (1 - share) * other)
-            for one, other in ((self.language.held, plain.held), (self.language.most, plain.most))
-        )
-        return replace(self, language=PassBytes(held, most))
+        return self, max(0, len(self.by_layers) - 1)
 
     def update(self, checkpointed: bool, tokens_setting: str) -> Phase:
         """Return the phase of an update. `tokens_setting` is the name of the setting that bounds a pass."""
@@ -258,19 +246,32 @@ def training_memory(
     if shard:
         gather_in_low_precision(skeleton)
     try:
-        language, plain = language_pass(skeleton, tokens), None
-        if settings.gradient_checkpointing == "auto":
-            for layer in decoder_layers(skeleton.model):
-                layer.gradient_checkpointing = False
-            plain = language_pass(skeleton, tokens)
+        by_layers = _by_layers(skeleton, tokens, settings.gradient_checkpointing)
         logits = logit_pass(skeleton, tokens, settings.logit_chunk)
         vision = vision_pass(skeleton, tokens, settings)
     except RuntimeError as error:  # torch has no narrower type for what a pass without data cannot do
         raise SettingsError(
             f"passes of {settings.source} cannot be planned in this precision: {str(error).splitlines()[0]}"
         ) from error
+    chosen = by_layers if settings.gradient_checkpointing == "auto" else ()
+    return TrainingMemory(skeleton, state, by_layers[-1], logits, vision, _pixel_bytes(skeleton, tokens), tuple(chosen))
+
+
+def _by_layers(skeleton: Skeleton, tokens: int, recomputed: bool | int | str) -> list[PassBytes]:
+    """Return passes of which 0, 1, ... up to the `recomputed` layers recompute (True, `auto`: all).
+
+    What is held grows evenly with the layers that keep their activations, and no peak lies above its line.
+    """
+    if isinstance(recomputed, bool):
+        return [language_pass(skeleton, tokens, recompute=recomputed)]
+    none, every = (language_pass(skeleton, tokens, recompute=recompute) for recompute in (False, True))
     layers = len(decoder_layers(skeleton.model))
-    return TrainingMemory(skeleton, state, language, logits, vision, _pixel_bytes(skeleton, tokens), layers, plain)
+    most = layers if recomputed == "auto" else min(int(recomputed), layers)
+    shares = [count / layers for count in range(most + 1)]
+    return [
+        PassBytes(*(int(share * a + (1 - share) * b) for a, b in ((every.held, none.held), (every.most, none.most))))
+        for share in shares
+    ]
 
 
 def chosen_layers(model: ModelSettings, processes: Processes, plan: Callable[[float], MemoryPlan]) -> ModelSettings:

@@ -1,7 +1,8 @@
 """Measure what forward and backward passes hold, on the shapes of the real model.
 
-The language model runs whole, without data. The vision tower computes by the sizes of pictures, so it runs with data,
-but small: one block and two, some patches and twice as many. As memory is linear in both, the real numbers follow.
+The language model runs without data, and where all layers are alike, two of them and three. The vision tower computes
+by the sizes of pictures, so it runs with data, but small: one block and two, some patches and twice as many. As memory
+is linear in all of these, the real numbers follow.
 """
 
 from __future__ import annotations
@@ -165,6 +166,8 @@ def make_skeleton(settings: ModelSettings, *, low: bool) -> Skeleton:
     return Skeleton(model, config, family, low, mode)
 
 
+_FEW = 4
+"""Layers up to which all of them are run."""
 _SIDE = 8
 """Patches along the side of the picture that the vision tower is measured with."""
 
@@ -179,8 +182,32 @@ class PassBytes:
     """Peak."""
 
 
-def language_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
-    """Measure forward and backward over one row of `tokens`, up to the hidden states."""
+def language_pass(skeleton: Skeleton, tokens: int, *, recompute: bool) -> PassBytes:
+    """Measure forward and backward over one row of `tokens`, up to the hidden states.
+
+    `recompute`: every layer computes its activations again, of a skeleton that can; else none does.
+    """
+    language = skeleton.model.model.language_model
+    layers = language.layers
+    for layer in layers:
+        layer.gradient_checkpointing = recompute
+    kinds = {tuple((name, weight.shape) for name, weight in layer.named_parameters()) for layer in layers}
+    alike = len(kinds) == 1 and skeleton.family.attention == "full"
+    depths = (2, 3) if alike and len(layers) > _FEW else (len(layers),)
+    found = []
+    try:
+        for depth in depths:
+            language.layers = layers[:depth]
+            found.append(_language_pass(skeleton, tokens))
+    finally:
+        language.layers = layers
+    (first, last), more = (found[0], found[-1]), len(layers) - depths[0]
+    return PassBytes(
+        first.held + more * (last.held - first.held), max(first.most + more * (last.most - first.most), first.most)
+    )
+
+
+def _language_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
     axes = skeleton.family.rope_axes
     with skeleton.mode, _gradients_dropped(skeleton.model):
         ids, at = torch.zeros((1, tokens), dtype=torch.int64), torch.arange(tokens)

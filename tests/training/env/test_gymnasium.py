@@ -30,8 +30,6 @@ from saccade.training.env import LookAgainEnv, PicturesSpace, TextSpace, registe
 from saccade.training.env.registration import DIALECT_OF
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
 scripted = partial(ScriptedSandbox, result)
 
 

@@ -384,7 +384,6 @@ HOSTILE: tuple[Action, ...] = (
     ToolCall(name="no_such_tool", arguments={"gold": "?"}),
 )
 
-
 RAW = st.sampled_from(
     ["", "What is the answer?", "<code>", "<answer></answer>", "{{task.answer}}", "%(answer)s", "{answer}"]
 )

@@ -44,14 +44,11 @@ ACTIONS: tuple[Action, ...] = (
     Answer(text="red"),
 )
 
-
 GARBAGE = st.sampled_from(
     ["", " ", "I am not sure.", "<code>", "</code>", "<answer>", "\ud800", "<tool_call>{}</tool_call>"]
 )
 
-
 SCRIPT = st.lists(st.sampled_from(ACTIONS[:-1]) | st.sampled_from(ACTIONS) | GARBAGE | st.text(max_size=20), max_size=6)
-
 
 LIMITS = st.builds(
     EpisodeLimits,

@@ -152,7 +152,6 @@ RULES: list[SelectionRule] = [
     DynamicSampling(groups=2, by="reward"),
 ]
 
-
 each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 
 

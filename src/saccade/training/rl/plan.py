@@ -183,7 +183,7 @@ class RunPlan:
             )
         else:
             each, number = kept
-            yield _row("checkpoints", _gb(each * number), f"{number} of {_gb(each)}, one of them being written")
+            yield _row("checkpoints", _gb(each * number), f"{number} of {_gb(each)}, one of them written from memory")
             exported = self.weights.all * self.weights.exported_bytes
             yield _row("model", _gb(exported), "the trained one; as much again in served/ where servers sample")
         yield from self._media_lines()

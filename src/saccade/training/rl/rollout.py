@@ -109,7 +109,6 @@ RIGHT_FROM: Final = 0.5
 """Accuracy from which a rollout is right."""
 NOT_SCORED: Final = Reward(parts=(Score(name="reward", detail="not scored yet"),))
 
-
 _STATUS: Final = {
     Status.TIMEOUT: Broken.TIMEOUT,
     Status.KILLED: Broken.RUNTIME_DEATH,

@@ -56,7 +56,6 @@ class Answers(BaseHTTPRequestHandler):
 HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
 """
 
-
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 
 
@@ -262,10 +261,7 @@ print("Ray runtime started.", flush=True)
 time.sleep(600)
 """
 
-
 FAILS = "print('no room for Ray'); raise SystemExit(7)"
-
-
 HANGS = "import time; print('still starting', flush=True); time.sleep(600)"
 
 

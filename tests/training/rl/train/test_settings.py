@@ -139,11 +139,18 @@ def test_shipped_recipes_fit_eight_gpus_of_80_gib() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("profile", "size"), [("one-gpu", "7B"), ("one-gpu-full", "3B")])
-def test_one_gpu_of_80_gib_holds_what_its_profiles_train(profile: str, size: str) -> None:
-    plan = plan_memory(
-        load_rl_settings("codedance", profile, [f"model.source=Qwen/Qwen2.5-VL-{size}-Instruct"]), 1, "cuda", 80.0
-    )
+@pytest.mark.parametrize(
+    ("name", "profile", "size"),
+    [
+        ("codedance", "one-gpu", "7B"),
+        ("codedance", "one-gpu-full", "3B"),
+        ("codev", "one-gpu", "7B"),
+        ("pyvision-image", "one-gpu-full", "3B"),
+    ],
+)
+def test_one_gpu_of_80_gib_holds_what_its_profiles_train(name: str, profile: str, size: str) -> None:
+    model = f"model.source=Qwen/Qwen2.5-VL-{size}-Instruct"
+    plan = plan_memory(load_rl_settings(name, profile, [model]), 1, "cuda", 80.0)
     plan.check(80.0)
     assert 0 < plan.recomputed <= 36
     assert f"{plan.recomputed} layers recompute" in plan.text(80.0)
@@ -159,7 +166,6 @@ gpus = 2
 [profile.laptop.engine]
 gpus = 0
 """
-
 
 NAMED = ("model.source=x", "tasks.source=touching-circles")
 
@@ -238,11 +244,7 @@ def test_a_run_may_be_resumed_with_other_servers(tmp_path: Path, caplog: pytest.
 
 
 TAGGED = TASK.model_copy(update={"tags": ("data_source=chart",)})
-
-
 OPEN = TASK.model_copy(update={"grader": "judge"})
-
-
 JUDGE = AnswerJudge(ScriptedModel([]))
 
 

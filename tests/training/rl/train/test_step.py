@@ -97,8 +97,6 @@ def updater(most: float = 0.1, train_mode: bool = False, **optimizer: Any) -> tu
 
 
 ROLLOUTS = [rollout(f"r{number}", 1.0) for number in range(5)]
-
-
 NAMES = [item.id for item in ROLLOUTS]
 
 
@@ -228,10 +226,7 @@ def test_a_resumed_run_keeps_what_came_before_the_cursor_and_no_torn_line(tmp_pa
 
 
 TOKENS: Any = object()  # only whether there are any is looked at
-
-
 DEEP = RewardSettings(preset="deepeyes@1:repo")
-
 
 SCORER = Scorer(
     load_reward(DEEP.preset), preset_of=lambda task: DEEP.load_with((), {own.name: own.value for own in task.reward})

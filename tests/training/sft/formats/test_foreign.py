@@ -28,17 +28,13 @@ from saccade.training.sft.formats.conversation import held
 from saccade.training.sft.formats.files import find_rows, load_pyarrow, read_rows
 
 CODE = "I look.\n<code>\n```python\nprint(1)\n```\n</code>"
-
-
 ANSWER = "So.\n<answer>\n\\boxed{5}\n</answer>"
-
 
 THYME = (
     '<think>I cut.\n<code>\n```python\nfrom PIL import Image\nImage.open("/mllm/a.b/photo.jpg").save("/mnt/data/'
     'temp_processed_images/photo.jpg")\n```\n</code><sandbox_output><image></sandbox_output>It is 5.</think>\n'
     "<answer>5</answer>"
 )
-
 
 THYME_QUESTION = (
     '<image>\nHow many?\n\n### User Image Path:** "/mllm/a.b/photo.jpg"\n### User Image Size:** "64x48"\n\n'
@@ -353,7 +349,6 @@ def test_pyvision_rl_rows_have_one_medium(scene: Scene) -> None:
 
 
 FOLDER = "/mnt/data/temp_processed_images"
-
 
 TWO = (
     '<think>First.\n<code>\n```python\nfrom PIL import Image\nImage.open("/mllm/a.b/photo.jpg").crop((0, 0, 9, 9))'

@@ -138,7 +138,6 @@ IMAGES = (
     "codev",
 )
 
-
 PYVISION = ("pyvision-rl-image", "pyvision-rl-image-no-hint", "pyvision-rl-video")
 
 
@@ -171,8 +170,6 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 texts = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=20).map(str.strip).filter(bool)
-
-
 seeds = st.lists(st.integers(0, 5), min_size=1, max_size=3, unique=True)
 
 

@@ -31,8 +31,6 @@ from saccade.training.sft.synth.run import synthesise
 from saccade.training.sft.synth.settings import SynthRecipe, SynthSettings, TeacherSettings
 
 Reply = Callable[[tuple[Message, ...]], str]
-
-
 CALL = '<think>hm</think><tool_call>{"tool": "crop", "image": "image_0", "box": [5, 5, 60, 60]}</tool_call>'
 
 
@@ -109,8 +107,6 @@ async def test_a_writer_without_form_is_counted_and_never_used(tmp_path: Path) -
 
 
 REASONED = "<reasoning>The gap is 3 pixels wide.</reasoning>\n<answer>no</answer>"
-
-
 CONCLUSION = "<thought>It printed the size.</thought><answer>yes</answer>"
 
 

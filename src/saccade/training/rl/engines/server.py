@@ -71,7 +71,6 @@ _NEEDS = (
     "them."
 )
 
-
 _log = logging.getLogger(__name__)
 
 _RESTORED = 3

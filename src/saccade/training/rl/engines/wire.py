@@ -106,11 +106,24 @@ def stopped(reason: str | None, who: str) -> bool:
     return reason == "stop"
 
 
+def _sampling(request: SampleRequest) -> dict[str, Any]:
+    """Return what both servers call by the same names."""
+    return {
+        "temperature": request.temperature,
+        "top_p": 1.0,
+        "min_p": 0.0,
+        "repetition_penalty": 1.0,
+        "stop": list(request.stop),
+        "stop_token_ids": list(request.ends),
+        "logit_bias": {str(token): bias for token, bias in request.bias.items()},
+        "skip_special_tokens": False,
+        "spaces_between_special_tokens": False,
+    }
+
+
 _MISSING = -9000.0
 """vLLM writes -9999 where it has none."""
 _ROUNDING = 1e-3
-
-
 _Entry = tuple[float | None, int, Any]
 """Log-probability, id, and text, which is None unless asked for."""
 
@@ -147,18 +160,10 @@ class SglangWire:
         body: dict[str, Any] = {
             "input_ids": list(request.ids),
             "sampling_params": {
-                "temperature": request.temperature,
-                "top_p": 1.0,
+                **_sampling(request),
                 "top_k": -1,
-                "min_p": 0.0,
-                "repetition_penalty": 1.0,
                 "max_new_tokens": request.most,
                 "sampling_seed": request.seed,
-                "stop": list(request.stop),
-                "stop_token_ids": list(request.ends),
-                "logit_bias": {str(token): bias for token, bias in request.bias.items()},
-                "skip_special_tokens": False,
-                "spaces_between_special_tokens": False,
                 "no_stop_trim": True,
             },
             "return_logprob": True,
@@ -264,19 +269,11 @@ class VllmWire:
             "model": self._model,
             "token_ids": list(request.ids),
             "sampling_params": {
-                "temperature": request.temperature,
-                "top_p": 1.0,
+                **_sampling(request),
                 "top_k": 0,
-                "min_p": 0.0,
-                "repetition_penalty": 1.0,
                 "max_tokens": request.most,
                 "seed": request.seed,
-                "stop": list(request.stop),
-                "stop_token_ids": list(request.ends),
-                "logit_bias": {str(token): bias for token, bias in request.bias.items()},
                 "logprobs": request.ranked,
-                "skip_special_tokens": False,
-                "spaces_between_special_tokens": False,
             },
             "return_token_ids": True,
             "stream": False,

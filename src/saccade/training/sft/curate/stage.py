@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,12 +122,16 @@ class FilterSettings(Settings, ABC):
     undecided: Literal["leave_out", "keep"] = "leave_out"
     """Whether a trajectory that the filter could not decide about is kept; it is counted as undecided either way."""
 
-    @abstractmethod
     def start(self, around: FilterContext) -> FilterStage:
-        """Return the stage for one run over a set.
+        """Return the stage for one run over a set: `decide`, unless a filter needs more than one trajectory.
 
         Raises `SaccadeError`: something that the settings name is not there.
         """
+        return each(self.decide)
+
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
+        """Decide about one trajectory, where `start` is as it is here."""
+        raise NotImplementedError(f"{type(self).__name__} overrides neither `decide` nor `start`")
 
 
 def task_pictures(trajectory: Trajectory) -> tuple[ImagePart, ...]:

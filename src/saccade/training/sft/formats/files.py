@@ -188,7 +188,7 @@ def read_rows(file: Path) -> Iterator[Row | str]:
         yield from _read_parquet(file)
         return
     with file.open(encoding="utf-8-sig") as lines:
-        if _first_sign(lines.read(4096)) == "[":
+        if lines.read(4096).lstrip("\ufeff \t\r\n")[:1] == "[":
             lines.seek(0)
             try:
                 rows = json.loads(lines.read().lstrip("\ufeff"))
@@ -243,7 +243,3 @@ def _parsed(line: str) -> Row | str:
     except ValueError as error:
         return f"it is no JSON: {error}"
     return row if isinstance(row, dict) else "it is no JSON object"
-
-
-def _first_sign(text: str) -> str:
-    return text.lstrip("\ufeff \t\r\n")[:1]

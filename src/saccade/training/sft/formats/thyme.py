@@ -92,11 +92,8 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     """Return the response with CodeV's names of the task's pictures, and its working folder for Thyme's."""
     for path, name in sorted(names.items(), key=lambda item: len(item[0]), reverse=True):
         text = re.sub(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", name, text)
-    return re.sub(rf"{re.escape(OUTPUT_FOLDER)}(/?)(?![\w-])|{re.escape(OUTPUT_FOLDER)}/", _own_folder, text)
-
-
-def _own_folder(match: re.Match[str]) -> str:
-    return "./" if match.group().endswith("/") else "."
+    folder = rf"{re.escape(OUTPUT_FOLDER)}(/?)(?![\w-])|{re.escape(OUTPUT_FOLDER)}/"
+    return re.sub(folder, lambda match: "./" if match.group().endswith("/") else ".", text)
 
 
 _NAMED = re.compile(r'### User Image Path:\*\* "([^"\n]+)"')

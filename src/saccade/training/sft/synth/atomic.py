@@ -108,7 +108,7 @@ class HintedModel:
         return await self._model.complete(hinted, media, on_text=on_text)
 
     async def close(self) -> None:
-        """Do nothing: the maker closes the model."""
+        """Do nothing: the run closes the model."""
 
 
 def _name(node: ast.expr) -> str:

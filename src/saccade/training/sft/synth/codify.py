@@ -54,9 +54,6 @@ class ReasonMaker:
             raise model.discarded
         return played
 
-    async def close(self) -> None:
-        await self.teacher.close()
-
 
 @dataclass(frozen=True)
 class CodifyMaker:
@@ -77,10 +74,6 @@ class CodifyMaker:
             if turn.execution is not None and turn.execution.status is not Status.OK:
                 raise DiscardedError("code failed", turn.execution.traceback or turn.execution.status.value)
         return labelled(played, asked)
-
-    async def close(self) -> None:
-        await self.teacher.close()
-        await self.writer.close()
 
 
 class Reasoned:
@@ -111,7 +104,7 @@ class Reasoned:
             raise ModelRefusedError(str(error)) from error
 
     async def close(self) -> None:
-        """Do nothing: the maker closes the models."""
+        """Do nothing: the run closes the models."""
 
     async def _next(self, request: Request, media: MediaReader) -> tuple[Action, str]:
         reasoning, answer = await self._reasoned(media)
@@ -203,10 +196,6 @@ class DensifyMaker:
         """See `Maker`; a trajectory that did not end with an answer comes back as it is."""
         return await with_new_thoughts(self.stage, self.writer, await self.base.make(job, task, notes))
 
-    async def close(self) -> None:
-        await self.base.close()
-        await self.writer.close()
-
 
 @dataclass(frozen=True)
 class RewriteMaker:
@@ -218,9 +207,6 @@ class RewriteMaker:
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
         return await with_new_thoughts(self.stage, self.writer, self.stored.trajectory(job))
-
-    async def close(self) -> None:
-        await self.writer.close()
 
 
 async def with_new_thoughts(stage: SynthResources, writer: Model, played: Trajectory) -> Trajectory:

@@ -35,9 +35,6 @@ class Maker(Protocol):
             SettingsError: the dialect cannot hold the task.
         """
 
-    async def close(self) -> None:
-        """Give back what it holds; idempotent."""
-
 
 @dataclass(frozen=True)
 class SynthResources:
@@ -100,9 +97,6 @@ class PlayerMaker:
         plan = self.stage.plan(job, task if self.wording is None else self.wording(job, task))
         return await self.stage.play(plan, self.player(job, plan, notes))
 
-    async def close(self) -> None:
-        """Do nothing: there is nothing to give back."""
-
 
 @dataclass(frozen=True)
 class TeacherMaker:
@@ -118,6 +112,3 @@ class TeacherMaker:
         model = self.model if asked is None else HintedModel(self.model, ATOMIC_PROMPTS[asked])
         played = await self.stage.play(self.stage.plan(job, task, seeded), model)
         return played if played.lost else labelled(played, asked)
-
-    async def close(self) -> None:
-        await self.model.close()

@@ -126,9 +126,8 @@ class Synthesizer:
         async with AsyncExitStack() as stack:
             sandbox = await stack.enter_async_context(sandbox_at(self.settings.sandbox, self._dialect.sandbox))
             self._maker = self._made_for(
-                SynthResources(self.settings, self._dialect, self._tools, sandbox, self._store)
+                SynthResources(self.settings, self._dialect, self._tools, sandbox, self._store), stack
             )
-            stack.push_async_callback(self._maker.close)
             if self.settings.judge:
                 judge = AnswerJudge(self._models(self.settings.judge), self.settings.judge_rules)
                 self._outcome = OutcomeFilter(self.settings, judge)
@@ -228,18 +227,23 @@ class Synthesizer:
     def _models(self, name: str) -> PaidModel:
         return PaidModel(self._load(name), self.purse)
 
-    def _made_for(self, stage: SynthResources) -> Maker:
+    def _made_for(self, stage: SynthResources, stack: AsyncExitStack) -> Maker:
+        """Return the maker; its models are closed with `stack`."""
         teacher = self.settings.teacher
         if self._player is not None:
             return PlayerMaker(stage, self._player, self._wording)
         model = self._models(teacher.model)
+        stack.push_async_callback(model.close)
         if teacher.recipe == "solve":
             return TeacherMaker(stage, model)
         if teacher.recipe == "reason":
             return ReasonMaker(stage, model)
         if self.stored is not None:
             return RewriteMaker(stage, self.stored, model)
-        writer = self._models(teacher.writer) if teacher.writer else model
+        writer = model
+        if teacher.writer:
+            writer = self._models(teacher.writer)
+            stack.push_async_callback(writer.close)
         if teacher.recipe == "codify":
             return CodifyMaker(stage, model, writer)
         return DensifyMaker(stage, TeacherMaker(stage, model), writer)

@@ -14,8 +14,6 @@ import transformers
 from saccade.training.rl.engines.vllm_process import ServerProcess, free_port, serve_command, serve_environment
 
 CONTEXT = 2048
-
-
 WIDER = {"qwen2_5_vl": [4, 6, 6], "qwen3_vl": [4, 6, 6], "glm4v": [4, 2, 2], "internvl": None}
 """Families -> how the numbers of a head of 32 are shared out among the axes of positions, where there are several."""
 

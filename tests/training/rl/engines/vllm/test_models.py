@@ -85,12 +85,10 @@ def test_a_killed_evaluation_is_resumed_against_the_same_server(tiny: RealServer
 
 CODE = "plt.imshow(image_0.crop((0, 0, 32, 32)))\nplt.show()"
 
-
 CALL = (
     '<tool_call>\n{"name": "python", "arguments": {"code": '
     '"plt.imshow(image_0.crop((0, 0, 32, 32)))\\nplt.show()"}}\n</tool_call>'
 )
-
 
 TEMPLATE = (
     "{% for tool in tools or [] %}{{ tool | tojson }}\n{% endfor %}"

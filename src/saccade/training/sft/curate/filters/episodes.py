@@ -42,10 +42,7 @@ class MinimumScore(FilterSettings):
     score: str = "correct"
     at_least: FiniteFloat = 1.0
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         value = score_of(trajectory, self.score)
         if value is None:
             names = ", ".join(score.name for score in trajectory.scores if score.value is not None) or "none"
@@ -244,10 +241,7 @@ class Ended(FilterSettings):
     turns: PositiveInt | None = None
     """Most turns, the answer included."""
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         if trajectory.stop not in self.stops:
             return Drop(f"ended as {trajectory.stop or 'not yet'}", trajectory.stop_detail)
         if self.turns is not None and len(trajectory.turns) > self.turns:
@@ -267,10 +261,7 @@ class ErrorTurns(FilterSettings):
     """Whether a failed call must be followed, at once or later, by one that ended well, and a text without an action
     by one with an action."""
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         errors = [number for number, turn in enumerate(trajectory.turns) if is_error(turn)]
         if self.at_most is not None and len(errors) > self.at_most:
             return Drop(f"more than {self.at_most} error turns", f"turns {errors}")
@@ -302,10 +293,7 @@ class ToolTurns(FilterSettings):
     successful: bool = False
     """Whether only calls that ended well count; data of other projects hold no executions, so none of theirs do."""
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         count = tool_turns(trajectory, successful=self.successful)
         if count < self.at_least:
             return Drop(f"fewer than {self.at_least} tool turns", str(count))
@@ -342,9 +330,9 @@ class WellFormed(FilterSettings):
         """Return a stage for one run over a set. Raises `RegistryError` for a dialect that there is not."""
         if self.dialect is not None:
             load_dialect(self.dialect)
-        return each(self._decide)
+        return super().start(around)
 
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         name = self.dialect or trajectory.provenance.dialect
         try:
             dialect = load_dialect(name) if self.dialect else recorded_dialect(name)

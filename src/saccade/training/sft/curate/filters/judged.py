@@ -8,20 +8,16 @@ from string import ascii_uppercase
 
 from saccade.dialects.question import TagGuard, question_text
 from saccade.record.base import Record
-from saccade.record.content import Message
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.training.sft.curate.judge import JudgedSettings, JudgeQuestion, gold_question, judge_question
 from saccade.training.sft.curate.stage import (
     KEEP,
     Drop,
-    FilterContext,
     FilterOutcome,
     FilterSettings,
-    FilterStage,
     Keep,
     Undecided,
-    each,
     task_pictures,
 )
 from saccade.training.sft.synth.atomic import atomic_categories, labelled
@@ -57,11 +53,10 @@ class LabelCheck(JudgedSettings):
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """Return the question for the judge, or the outcome if none is needed."""
-        return gold_question(trajectory, self.prompt, LabelReply, _decide_label)
-
-
-def _decide_label(verdict: LabelReply) -> FilterOutcome:
-    return KEEP if verdict.answer_right else Drop("judge finds the gold answer wrong")
+        wrong = Drop("judge finds the gold answer wrong")
+        return gold_question(
+            trajectory, self.prompt, LabelReply, lambda verdict: KEEP if verdict.answer_right else wrong
+        )
 
 
 # CodeDance cross-validates with Qwen2.5-VL-72B.
@@ -127,12 +122,9 @@ def _solution(trajectory: Trajectory) -> str:
     for turn in trajectory.turns:
         pieces.append(turn.text)
         if turn.observation is not None:
-            pieces.append(_observation_text(turn.observation))
+            parts = turn.observation.parts
+            pieces.append("".join(part.text if part.kind == "text" else "[picture]" for part in parts))
     return "\n".join(pieces)
-
-
-def _observation_text(message: Message) -> str:
-    return "".join(part.text if part.kind == "text" else "[picture]" for part in message.parts)
 
 
 # CodeDance, table 7.
@@ -200,11 +192,10 @@ class OutsideKnowledge(JudgedSettings):
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """Return the question for the judge, or the outcome if none is needed."""
         text = self.prompt.fill({"question": question_text(trajectory.task)})
-        return judge_question(trajectory, text, KnowledgeReply, _decide_outside_knowledge)
-
-
-def _decide_outside_knowledge(verdict: KnowledgeReply) -> FilterOutcome:
-    return KEEP if verdict.in_the_picture else Drop("judge finds that it needs outside knowledge")
+        beyond = Drop("judge finds that it needs outside knowledge")
+        return judge_question(
+            trajectory, text, KnowledgeReply, lambda verdict: KEEP if verdict.in_the_picture else beyond
+        )
 
 
 # CodeDance, table 5.
@@ -266,10 +257,7 @@ class ExactAnswer(FilterSettings):
     letters: bool = True
     """Whether the letter of a choice counts as the choice."""
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         gold, answer = trajectory.task.answer, trajectory.answer
         if gold is None:
             return Undecided("no gold answer")
@@ -303,10 +291,7 @@ class Atomic(FilterSettings):
 
     keep: tuple[AtomicCategory, ...] = ()
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         categories = atomic_categories(trajectory)
         if self.keep and not set(categories) & set(self.keep):
             return Drop("code of another category", ", ".join(categories) or "none")

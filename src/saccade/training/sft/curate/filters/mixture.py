@@ -69,10 +69,7 @@ class SplitFilter(FilterSettings):
             raise ValueError("shares names no split")
         return self
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         task = trajectory.task
         pictures = [part.sha256 for part in task_pictures(trajectory)] if self.by == "picture" else []
         point = unit_hash(self.seed, *(pictures or [task.id])) * sum(self.shares.values())
@@ -245,10 +242,7 @@ class LeaveOut(FilterSettings):
     reason: str = "not wanted"
     """Notes for the report."""
 
-    def start(self, around: FilterContext) -> FilterStage:
-        return each(self._decide)
-
-    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         return Drop(self.reason, trajectory.task.source)
 
 

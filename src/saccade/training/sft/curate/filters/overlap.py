@@ -258,7 +258,8 @@ class Contamination(FilterSettings):
         def decide(trajectory: Trajectory) -> FilterOutcome:
             words = normal_text(trajectory.task.question)
             shown = {part.sha256: part for part in task_pictures(trajectory)}
-            shown |= {part.sha256: part for part in _prompt_pictures(trajectory)}
+            prompt = (part for message in trajectory.prompt for part in message.media)
+            shown |= {part.sha256: part for part in prompt if isinstance(part, ImagePart)}
             near = [name for part in shown.values() for name in pictures.near(prints.of(part))]
             if self.match == "both":
                 near = [name for name in near if (name, words) in pairs]
@@ -270,11 +271,6 @@ class Contamination(FilterSettings):
             return KEEP
 
         return each(decide)
-
-
-def _prompt_pictures(trajectory: Trajectory) -> tuple[ImagePart, ...]:
-    parts = (part for message in trajectory.prompt for part in message.media)
-    return tuple(part for part in parts if isinstance(part, ImagePart))
 
 
 def _set(name: str) -> str:
