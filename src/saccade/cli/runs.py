@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import webbrowser
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.output import AsJson, count_bar, counted, print_json, teller, waiting
+from saccade.cli.output import AsJson, count_bar, counted, print_json, waiting
 from saccade.core.registry import did_you_mean
 from saccade.errors import RecordError, SettingsError
 
 if TYPE_CHECKING:
-    from saccade.evals.compare import Comparison
     from saccade.record.trajectory import Trajectory
     from saccade.report.episodes import Written
 
@@ -58,9 +57,6 @@ def runs(
 def compare(
     first: Annotated[Path, typer.Argument(help="Run folder.")],
     second: Annotated[Path, typer.Argument(help="Run folder.")],
-    gallery: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with every episode of the tasks that differ.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say which of two runs is better, by how much, with what certainty, and in which tasks they differ."""
@@ -78,25 +74,6 @@ def compare(
         print_json(data)
     else:
         print(comparison_text(comparison, str(first), str(second)))
-    if gallery is not None:
-        _write(comparison, (first, second), gallery, teller(as_json))
-
-
-def _write(comparison: Comparison, runs: tuple[Path, Path], target: Path, say: Callable[[str], None]) -> None:
-    from saccade.report.episodes import RunSide, write_differences
-    from saccade.report.stored_run import open_run
-
-    first, second = (RunSide(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
-    with waiting("Drawing episodes"):
-        written = write_differences(comparison, (first, second), target)
-    beside = f" and {written.folder}" if written.folder is not None else ""
-    say(f"\n{written.episodes} episodes: {written.page}{beside}")
-
-
-def _names(runs: tuple[Path, Path]) -> tuple[str, str]:
-    """Return the names of the runs on the page: their folders', or their paths where these are equal."""
-    first, second = (run.resolve().name for run in runs)
-    return (first, second) if first != second else (str(runs[0]), str(runs[1]))
 
 
 @merge_verb.command()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -11,14 +10,12 @@ from typing import Final
 from markupsafe import Markup
 
 from saccade.core.disk import write_atomic
-from saccade.evals.compare import Comparison
 from saccade.evals.requests import RequestTry
 from saccade.media.store import MediaStore
 from saccade.record.trajectory import Trajectory
-from saccade.report.episode_view import EpisodeCard, EpisodeView, card, episode_view, verdict
+from saccade.report.episode_view import EpisodeCard, EpisodeView, card, episode_view
 from saccade.report.page import Other, episode_html, index_html, page_html
 from saccade.report.picture_book import PictureBook, Sources
-from saccade.report.stored_run import StoredRun
 from saccade.report.words import some
 
 BUDGET: Final = 24_000_000
@@ -156,76 +153,3 @@ def _facts(cards: list[EpisodeCard]) -> tuple[str, ...]:
     if judged:
         facts.append(f"{sum(judged):,} of {len(judged):,} scored answers are right")
     return tuple(f"{fact}." for fact in facts)
-
-
-# The gallery of two runs' differences: every episode of the tasks that one of them solved better, first those that the
-# first run did. Each episode links to those of the same task. Runs are read as streams; only cards are kept in memory.
-
-
-@dataclass(frozen=True, slots=True)
-class RunSide:
-    """One of the runs."""
-
-    name: str
-    """Name on the page."""
-    run: StoredRun
-
-    def episodes(self, tasks: Mapping[str, int]) -> Iterator[Trajectory]:
-        """Return its trajectories of these tasks."""
-        return (trajectory for trajectory in self.run.trajectories() if trajectory.task.id in tasks)
-
-
-def write_differences(
-    comparison: Comparison, sides: tuple[RunSide, RunSide], target: Path, *, budget: int = BUDGET
-) -> Written:
-    """Write the page `target` with the differences that `comparison` names; beyond the budget a folder next to it."""
-    tasks = {pair.task: place for place, pair in enumerate(comparison.differing)}
-    anchors, others = _links(sides, tasks)
-    episodes = Episodes(target, budget=budget)
-    cards: dict[tuple[int, ...], EpisodeCard] = {}
-    thumbnails: dict[str, Sources] = {}
-    for number, side in enumerate(sides):
-        book = PictureBook(side.run.store)
-        small = book.smaller(CARD)
-        for trajectory in side.episodes(tasks):
-            anchor = anchors[number, trajectory.id]
-            named = trajectory.model_copy(update={"id": f"{side.name}: {trajectory.id}"})
-            book.new_page()
-            beside = tuple(other for other in others[trajectory.task.id] if other.href != f"#{anchor}")
-            episodes.add(episode_view(anchor, named, book), book.sources, beside)
-            order = (tasks[trajectory.task.id], trajectory.rollout, number)
-            cards[order] = card(anchor, named, small)
-        thumbnails |= small.sources
-    placed = tuple(replace(cards[order], href=episodes.href(cards[order].href)) for order in sorted(cards))
-    body = [
-        index_html(placed, (*_comparison_facts(comparison, sides), *episodes.notes)),
-        *(one.body for one in episodes.together),
-    ]
-    problems = tuple(problem for side in sides for problem in dict.fromkeys(side.run.problems))
-    title = f"{sides[0].name} against {sides[1].name}"
-    write_page(target, page_html(title, Markup("").join(body), thumbnails | episodes.sources, problems))
-    return Written(target, episodes.count, episodes.folder if episodes.apart else None)
-
-
-def _links(
-    sides: tuple[RunSide, RunSide], tasks: Mapping[str, int]
-) -> tuple[dict[tuple[int, str], str], dict[str, list[Other]]]:
-    """Return the anchor of each episode by its side and id, and the links to all of a task."""
-    anchors: dict[tuple[int, str], str] = {}
-    others: dict[str, list[Other]] = defaultdict(list)
-    for number, side in enumerate(sides):
-        for trajectory in side.episodes(tasks):
-            anchor = anchors[number, trajectory.id] = f"e{len(anchors) + 1}"
-            name = f"{side.name} #{trajectory.rollout}"
-            others[trajectory.task.id].append(Other(f"#{anchor}", name, verdict(trajectory.scores)))
-    return anchors, others
-
-
-def _comparison_facts(comparison: Comparison, sides: tuple[RunSide, RunSide]) -> tuple[str, ...]:
-    first, second = sides
-    return (
-        f"{first.name} against {second.name}:",
-        f"of {some(len(comparison.pairs), 'task')} in both, {comparison.wins:,} are better in the first and "
-        f"{comparison.losses:,} in the second; {comparison.test}: p = {comparison.p:.3g}.",
-        "Each task stands once for every sample of each run.",
-    )

@@ -100,6 +100,7 @@ def _round_step(least: float) -> float:
 HUES = (1, 3, 2, 4, 5, 6, 0, 7)
 """Colours of series in their order, red late; beyond them lines are dashed."""
 ValueSpan = tuple[float, float]
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,19 +287,26 @@ def _room(labels: Sequence[str]) -> float:
     return 16 + 7.0 * max(min(len(label), _LABEL) for label in labels)
 
 
-def _bar(start: tuple[float, float], end: float, own: LegendEntry, value: float, percent: bool) -> Markup:
+def _block(colour: str, place: Point, size: tuple[float, float], tooltip: str) -> Markup:
+    return Markup(
+        '<rect class="part {}" x="{:.2f}" y="{:.1f}" width="{:.2f}" height="{:.2f}"><title>{}</title></rect>'
+    ).format(colour, *place, *size, clean(tooltip))
+
+
+def _dot(place: Point, radius: float, tooltip: str) -> Markup:
+    circle = Markup('<circle class="mark" cx="{}" cy="{}" r="{}"><title>{}</title></circle>')
+    return circle.format(*place, radius, clean(tooltip))
+
+
+def _bar(start: Point, end: float, own: LegendEntry, value: float, percent: bool) -> Markup:
     label = number(value, 0, percent)
-    bar = Markup(
-        '<rect class="part {}" x="{}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
-    ).format(own.colour, start[0], start[1], max(0.8, end - start[0]), _BAR - 1.5, clean(f"{own.name}: {label}"))
+    bar = _block(own.colour, start, (max(0.8, end - start[0]), _BAR - 1.5), f"{own.name}: {label}")
     return bar + text((max(start[0], end) + 5, start[1] + _BAR - 3), label, kind="value")
 
 
 def _share(ends: tuple[float, float], y: float, own: tuple[str, str], label: str) -> Markup:
     width = ends[1] - ends[0]
-    bar = Markup(
-        '<rect class="part {}" x="{}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
-    ).format(own[0], ends[0], y, max(0.5, width - 1), 2 * _BAR, clean(own[1]))
+    bar = _block(own[0], (ends[0], y), (max(0.5, width - 1), 2 * _BAR), own[1])
     if width < 9 + 6.5 * len(label):
         return bar
     return bar + text(((ends[0] + ends[1]) / 2, y + _BAR + 4), label, anchor="middle", kind="inside")
@@ -310,8 +318,6 @@ CURVES_WIDTH, HEIGHT = 440.0, 250.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 14.0, 26.0, 40.0
 _SMOOTHED_FROM = 60
 """Points from which a line is also drawn as a running mean, which then is what the eye follows."""
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,9 +424,7 @@ def _polyline(points: Sequence[Point], across: AxisScale, up: AxisScale, kind: s
 
 def _mark(series: Series, point: Point, place: tuple[float, float], axes: Axes) -> Markup:
     tooltip = f"{series.name}: {number(point[1], 0, axes.percent)} at {number(point[0], 0, axes.percent_x)}"
-    return Markup('<circle class="mark" cx="{}" cy="{}" r="3.6"><title>{}</title></circle>').format(
-        *place, clean(tooltip)
-    )
+    return _dot(place, 3.6, tooltip)
 
 
 # Scores one below the other: a dot for each, an interval where it is known; own runs next to published numbers.
@@ -459,9 +463,7 @@ def dots(title: str, says: str, rows: Sequence[Dot], label: str) -> Figure | Non
         if row.interval is not None:
             marks.append(line((across(row.interval[0]), y), (across(row.interval[1]), y), "whisker"))
         tooltip = f"{row.name}: {number(row.value, 0, True)}" + (f", {row.why}" if row.why else "")
-        marks.append(
-            Markup('<circle class="mark" cx="{}" cy="{}" r="5"><title>{}</title></circle>').format(x, y, clean(tooltip))
-        )
+        marks.append(_dot((x, y), 5, tooltip))
         drawn.append(Markup('<g class="{}">{}</g>').format(row.colour, Markup("").join(marks)))
         drawn.append(text((WIDTH, y + 4), short_percent(row.value), anchor="end", kind="value"))
     flat = _flat((row.value for row in rows), percent=True)
@@ -507,9 +509,7 @@ def stacks(title: str, says: str, parts: Mapping[str, Sequence[Point]], labels: 
 
 def _part(top: tuple[float, float], bottom: tuple[float, float], colour: int, tooltip: str) -> Markup:
     gap = 0.5 if bottom[0] - top[0] > 3 else 0.0
-    return Markup(
-        '<rect class="part {}" x="{:.2f}" y="{}" width="{:.2f}" height="{:.2f}"><title>{}</title></rect>'
-    ).format(hue(colour), top[0], top[1], max(0.5, bottom[0] - top[0] - gap), bottom[1] - top[1], clean(tooltip))
+    return _block(hue(colour), top, (max(0.5, bottom[0] - top[0] - gap), bottom[1] - top[1]), tooltip)
 
 
 def _mean(points: Mapping[float, float], group: Sequence[float]) -> float:

@@ -225,8 +225,9 @@ def open_runs(paths: Sequence[Path]) -> Runs:
         SettingsError: one of them is no run.
     """
     paths = list({path.resolve(): path for path in paths}.values())
+    names = last_parts([path.resolve().as_posix() for path in paths])
     evals, trainings, rollouts = [], [], []
-    for path, name in zip(paths, run_names(paths), strict=True):
+    for path, name in zip(paths, names, strict=True):
         if (path / METRICS).is_file():
             trainings.append(open_training_run(name, path))
             if (path / ROLLOUTS / TRAJECTORIES).is_file():
@@ -241,14 +242,11 @@ def open_runs(paths: Sequence[Path]) -> Runs:
     return Runs(tuple(evals), tuple(trainings), tuple(rollouts))
 
 
-def run_names(paths: Sequence[Path]) -> list[str]:
-    """Name the runs by the last parts of their paths, as many as tell them apart."""
-    parts = [path.resolve().parts for path in paths]
-    for length in range(1, max(map(len, parts), default=0) + 1):
-        names = ["/".join(part[-length:]) for part in parts]
-        if max(Counter(names).values()) == 1:
-            return names
-    return [str(path) for path in paths]
+def last_parts(paths: Sequence[str]) -> list[str]:
+    """Return the last parts of `paths`, as many as tell apart those that are not the same."""
+    parts = [path.split("/") for path in paths]
+    ends = (["/".join(part[-length:]) for part in parts] for length in range(1, max(map(len, parts), default=0)))
+    return next((names for names in ends if len(set(names)) == len(set(paths))), list(paths))
 
 
 # What the protocols found in a run: as it is stored next to it, or found now where no model has to be asked.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
@@ -56,14 +57,9 @@ _QUESTION, _ANSWER = 160, 100
 """Characters of texts on cards."""
 
 
-@dataclass
-class _Names:
-    """Texts by their numbers."""
-
-    known: dict[str, int] = field(default_factory=dict)
-
-    def number(self, name: str) -> int:
-        return self.known.setdefault(name, len(self.known))
+def _numbered(*texts: str) -> defaultdict[str, int]:
+    """Return the numbers of texts; one that is new gets the next."""
+    return defaultdict(count(len(texts)).__next__, {text: number for number, text in enumerate(texts)})
 
 
 class Gallery:
@@ -71,18 +67,18 @@ class Gallery:
 
     def __init__(self, labels: Iterable[str] = ()) -> None:
         """`labels` are what cards can have besides an outcome, in the order in which they are offered."""
-        self._runs, self._sources, self._dialects = _Names(), _Names(), _Names()
-        self._labels = _Names({name: number for number, name in enumerate((*OUTCOMES, *labels))})
+        self._runs, self._sources, self._dialects = _numbered(), _numbered(), _numbered()
+        self._labels = _numbered(*OUTCOMES, *labels)
         self._cards: dict[int, list[object]] = {}
         self._lost: list[list[object]] = []
 
     def add(self, number: int, run: EvalRun, row: EvalRow, picture: ShownMedia | None) -> None:
         """Add the card of the episode at anchor `e{number}`, by which cards are sorted."""
-        labels = sorted(self._labels.number(name) for name in run.labels[row.id])
+        labels = sorted(self._labels[name] for name in run.labels[row.id])
         self._cards[number] = [
-            self._runs.number(run.name),
-            self._sources.number(row.source),
-            self._dialects.number(run.dialects.get(row.id, "")),
+            self._runs[run.name],
+            self._sources[row.source],
+            self._dialects[run.dialects.get(row.id, "")],
             labels,
             clean(row.question, _QUESTION),
             None if row.answer is None else clean(row.answer, _ANSWER),
@@ -95,7 +91,7 @@ class Gallery:
 
     def add_lost(self, run: EvalRun, failure: SampleFailure) -> None:
         """Add a sample that has no episode: a card that opens nothing."""
-        run_number, lost = self._runs.number(run.name), [self._labels.number(LOST)]
+        run_number, lost = self._runs[run.name], [self._labels[LOST]]
         why = clean(f"{failure.kind.replace('_', ' ')}: {failure.detail}", 300)
         self._lost.append(
             [run_number, -1, -1, lost, why, None, None, clean(failure.id, 80), "", "", *[None] * len(_NUMBERS)]
@@ -110,10 +106,10 @@ class Gallery:
         items = [[hrefs[number], *self._cards[number]] for number in sorted(self._cards)]
         items += [["", *card] for card in self._lost]
         return {
-            "runs": list(map(clean, self._runs.known)),
-            "sources": [clean(title_of(source)) for source in self._sources.known],
-            "dialects": list(map(clean, self._dialects.known)),
-            "labels": list(map(clean, self._labels.known)),
+            "runs": list(map(clean, self._runs)),
+            "sources": [clean(title_of(source)) for source in self._sources],
+            "dialects": list(map(clean, self._dialects)),
+            "labels": list(map(clean, self._labels)),
             "outcomes": len(OUTCOMES),
             "tones": list(OUTCOME_COLOURS.values()),
             "columns": [[name, column.shown, column.digits] for name, column in _NUMBERS.items()],

@@ -34,6 +34,7 @@ from saccade.report.runs import (
     TrainingCurves,
     findings_of,
     flat,
+    last_parts,
     open_runs,
     own_findings,
 )
@@ -335,15 +336,8 @@ def differences(runs: Mapping[str, Mapping[str, str]]) -> tuple[SectionTable, ..
 
 
 def _shown(name: str, values: Sequence[str]) -> Sequence[str]:
-    """Return the values of a setting; of models the last parts of their paths, as many as tell them apart."""
-    if name not in _MODELS:
-        return values
-    parts = [value.strip('"').split("/") for value in values]
-    for length in range(1, max(map(len, parts)) + 1):
-        short = ["/".join(part[-length:]) for part in parts]
-        if len(set(short)) == len(set(values)):
-            return short
-    return values
+    """Return the values of a setting; of models the last parts of their paths."""
+    return last_parts([value.strip('"') for value in values]) if name in _MODELS else values
 
 
 BUDGET: Final = 12_000_000

@@ -28,7 +28,6 @@ from saccade.episode.ask import AskSettings, check_speaks, planned, suited
 from saccade.episode.drive import EventCallback, begun, run_episode, unwatched
 from saccade.episode.flow import Ask, Event, Plan
 from saccade.errors import SaccadeError
-from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import check_sampling
@@ -44,6 +43,7 @@ from saccade.record.trajectory import EpisodeLimits, Trajectory, Turn
 from saccade.report.words import short_model
 from saccade.sandbox.base import Limits, Sandbox
 from saccade.tasks.frames import FrameSettings
+from saccade.tasks.own_media import OwnMedia, Taken, take
 from saccade.tools.toolbox import Toolbox, check_recorded_tools
 
 # Counters of a server of agents, in the text format of Prometheus. They hold no text of any request.
@@ -338,10 +338,9 @@ class AgentPool:
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
 
-    @property
-    def media(self) -> OwnMediaSettings:
-        """Limits of a client's pictures and videos."""
-        return self._base.media
+    def take(self, media: OwnMedia, store: MediaStore) -> Taken:
+        """Put a client's picture or video into `store`, as a question would. Raises as `take` of own_media."""
+        return take(media, store.limited(self._base.media.limits), self._base.media)
 
     def slot(self) -> Slots:
         """Return a place among the episodes at once, as an async context; it raises what `Slots` does."""

@@ -35,7 +35,6 @@ from starlette.types import Receive, Scope, Send
 from saccade.core.web import is_origin_of
 from saccade.episode.flow import Ask, Call, Event, Run, Wrote
 from saccade.errors import RegistryError, SaccadeError, UnavailableError
-from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.plugins.serve.agent_request import AgentQuestion, RequestError, as_request_error, error_body, read_media
 from saccade.plugins.serve.agents import AgentPool, ServedEpisode
@@ -44,7 +43,7 @@ from saccade.record.content import VideoPart
 from saccade.report.live import GrowingEpisode, SoFar
 from saccade.report.page import ServedPart, page_html
 from saccade.report.picture_book import PictureBook
-from saccade.tasks.own_media import OwnMedia, take
+from saccade.tasks.own_media import OwnMedia
 from saccade.tasks.worlds.base import Clip, draw_sample, load_world
 
 # An episode as events for the live page: what the model writes, what was run, and the finished page.
@@ -515,7 +514,7 @@ class LivePage:
         body = await read_json(request.scope, request.receive, self._pool)
         media = read_media(body, "the file")
         async with self._checks:
-            return JSONResponse(await asyncio.to_thread(_looked_at, media, self._pool.media))
+            return JSONResponse(await asyncio.to_thread(_looked_at, media, self._pool))
 
     async def _stop(self, request: Request) -> Response:
         body = await read_json(request.scope, request.receive, self._pool, 1024)
@@ -526,11 +525,10 @@ class LivePage:
         return JSONResponse({"stopped": True})
 
 
-def _looked_at(media: OwnMedia, settings: OwnMediaSettings) -> dict[str, str]:
+def _looked_at(media: OwnMedia, pool: AgentPool) -> dict[str, str]:
     """Return what a file holds, and a picture of it, which the browser may not be able to make."""
     with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
-        store = MediaStore(folder, limits=settings.limits)
-        parts = take(media, store, settings).parts
+        parts = pool.take(media, store := MediaStore(folder)).parts
         book = PictureBook(store, thumbnail=_THUMBNAIL, large=_THUMBNAIL)
         sources = book.sources.get(book.add(parts[0]).key)
     first = parts[0]

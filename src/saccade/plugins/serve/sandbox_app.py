@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass
+from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from saccade.core.plugins import install, own_version
-from saccade.core.web import OTHER_HOST, OwnNames, OwnPages
+from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
 from saccade.errors import (
     IsolationError,
     MediaError,
@@ -214,16 +214,19 @@ def _options(fields: object) -> SessionOptions | None:
 
 
 try:
-    from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
-    from fastapi.responses import JSONResponse
-    from starlette.requests import ClientDisconnect
+    from starlette.applications import Starlette
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
 except ModuleNotFoundError as missing:
     raise UnavailableError(
-        f"serving sandboxes needs FastAPI and uvicorn, which are not installed. Run: {install('serve')}"
+        f"serving sandboxes needs Starlette and uvicorn, which are not installed. Run: {install('serve')}"
     ) from missing
 
 
 _OTHER_HOST = json.dumps({"error": "host", "message": OTHER_HOST}).encode()
+_NO_TOKEN = b'{"detail": "a bearer token is needed"}'
+_HEALTH = "/v1/health"
 _SESSION_CODES = {"unknown_session": 404, "gone": 410, "conflict": 409, "cancelled": 409, "full": 429, "lost": 503}
 _CODES: tuple[tuple[type[SaccadeError], int, str], ...] = (
     (ProtocolError, 400, "protocol"),
@@ -238,7 +241,7 @@ _CODES: tuple[tuple[type[SaccadeError], int, str], ...] = (
 """Exception -> status code and `error` of the answer; the first that fits."""
 
 
-def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings | None = None) -> FastAPI:
+def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings | None = None) -> AsgiApp:
     """Make an ASGI application that serves sessions of `sandbox`, which it starts and closes itself.
 
     With `token` None no token is required: only for a server that no other machine can reach. Then requests must name
@@ -247,140 +250,102 @@ def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings 
     Raises:
         SettingsError: the token is empty.
     """
-    if token is not None and not token.strip():
-        raise SettingsError("the token is empty; give a long random one, for example of `openssl rand -hex 32`.")
-    settings = settings or ServeSettings()
+    service = SandboxService(sandbox, settings or ServeSettings())
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with sandbox, SandboxService(sandbox, settings) as service:
-            app.state.service = service
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with sandbox, service:
             yield
 
-    app = FastAPI(title="Saccade sandbox", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    app.add_api_route("/v1/health", health, methods=["GET"])
-    app.include_router(_routes(), dependencies=[Depends(_bearer(token))])
-    app.add_exception_handler(SaccadeError, _failure)
-    app.add_exception_handler(ClientDisconnect, _disconnected)
+    async def gone(_: Request, __: Exception) -> Response:
+        return Response(status_code=499)
+
+    handlers = {SaccadeError: _failure, ClientDisconnect: gone}
+    app = Starlette(lifespan=lifespan, routes=_routes(service), exception_handlers=handlers)
     if token is None:  # a page in a browser of this machine must not take its place
-        app.add_middleware(OwnPages)
-        app.add_middleware(OwnNames, refusal=_OTHER_HOST)
-    return app
+        return OwnNames(OwnPages(app), refusal=_OTHER_HOST)
+    return BearerGate(app, token, refusal=_NO_TOKEN, free=(_HEALTH,))
 
 
-def _routes() -> APIRouter:
-    router = APIRouter(prefix="/v1")
-    for method, path, endpoint in (
-        ("GET", "/about", about),
-        ("GET", "/isolation", isolation),
-        ("PUT", "/media/{sha256}", put_picture),
-        ("PUT", "/lazy/{sha256}", answer_need),
-        ("PUT", "/sessions/{name}", open_session),
-        ("DELETE", "/sessions/{name}", end_session),
-        ("POST", "/sessions/{name}/branches", branch_session),
-        ("PUT", "/sessions/{name}/runs/{number}", run_code),
-        ("DELETE", "/sessions/{name}/runs/{number}", cancel_run),
-    ):
-        router.add_api_route(path, endpoint, methods=[method])
-    return router
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request, read."""
+
+    request: Request
+    body: bytes
+
+    @property
+    def client(self) -> str:
+        return _hex(self.request.headers.get("x-saccade-client", ""), 32)
+
+    @property
+    def name(self) -> str:
+        """The client's name for a session."""
+        return _hex(self.request.path_params["name"], 32)
+
+    @property
+    def sha256(self) -> str:
+        return _hex(self.request.path_params["sha256"], 64)
+
+    @property
+    def number(self) -> int:
+        """Of a call."""
+        number: int = self.request.path_params["number"]
+        if not 1 <= number < 1 << 62:
+            raise ProtocolError("calls are numbered from 1.")
+        return number
 
 
-def _bearer(token: str | None) -> Callable[[Request], Awaitable[None]]:
-    expected = None if token is None else f"Bearer {token}".encode()
+def _routes(service: SandboxService) -> list[Route]:
+    async def health(_: Request) -> Response:
+        return JSONResponse({"ok": True})  # and nothing else, since anyone may ask
 
-    async def check(request: Request) -> None:
-        received = request.headers.get("authorization", "").encode("utf-8", "replace")
-        if expected is not None and not hmac.compare_digest(received, expected):
-            raise HTTPException(401, "a bearer token is needed", {"www-authenticate": "Bearer"})
+    async def about(_: Request) -> Response:
+        return JSONResponse(
+            {
+                "protocol": PROTOCOL,
+                "version": own_version(),
+                "limits": service.sandbox.limits.model_dump(mode="json"),
+                "sessions": service.sessions,
+                "max_sessions": service.settings.max_sessions,
+            }
+        )
 
-    return check
+    async def isolation(_: Request) -> Response:
+        report = await service.sandbox.isolation()
+        return Response(report.model_dump_json(), media_type="application/json")
 
+    def route(
+        method: str, path: str, work: Callable[[_Asked], Awaitable[bytes | None]], seconds: float | None = None
+    ) -> Route:
+        """Do `work`; if it takes longer than `seconds` it goes on, and the client sends the same request again."""
 
-async def health() -> Response:
-    """Say that the server answers, and nothing else, since anyone may ask."""
-    return JSONResponse({"ok": True})
+        async def answered(request: Request) -> Response:
+            asked = _Asked(request, await _body(request, service.settings.max_body_bytes))
+            try:
+                async with asyncio.timeout(seconds) as bound:
+                    frame = await work(asked)
+            except TimeoutError:
+                if not bound.expired():
+                    raise
+                return Response(status_code=WORKING)
+            return Response(status_code=204) if frame is None else Response(frame, media_type=MEDIA_TYPE)
 
+        return Route(path, answered, methods=[method])
 
-async def about(request: Request) -> Response:
-    """Return protocol, version, limits and how full the server is."""
-    service = _service(request)
-    return JSONResponse(
-        {
-            "protocol": PROTOCOL,
-            "version": own_version(),
-            "limits": service.sandbox.limits.model_dump(mode="json"),
-            "sessions": service.sessions,
-            "max_sessions": service.settings.max_sessions,
-        }
-    )
-
-
-async def isolation(request: Request) -> Response:
-    """Return the provider's isolation report."""
-    report = await _service(request).sandbox.isolation()
-    return Response(report.model_dump_json(), media_type="application/json")
-
-
-async def put_picture(request: Request, sha256: str) -> Response:
-    """Keep a picture (PNG) under the hash of its pixels."""
-    await _service(request).put_picture(_hex(sha256, 64), await _body(request))
-    return Response(status_code=204)
-
-
-async def answer_need(request: Request, sha256: str) -> Response:
-    """Learn from the client which uploaded picture a lazy one is, or why there is none."""
-    await _service(request).answer_need(_client(request), _hex(sha256, 64), await _body(request))
-    return Response(status_code=204)
-
-
-async def open_session(request: Request, name: str) -> Response:
-    """Open a session under the client's name for it."""
-    work = _service(request).open(_client(request), _hex(name, 32), await _body(request))
-    return await _answered(request, work, lambda _: Response(status_code=204))
-
-
-async def end_session(request: Request, name: str) -> Response:
-    """Close a session."""
-    await _service(request).end(_hex(name, 32))
-    return Response(status_code=204)
-
-
-async def branch_session(request: Request, name: str) -> Response:
-    """Open branches of a session."""
-    work = _service(request).branch(_hex(name, 32), await _body(request))
-    return await _answered(request, work, lambda _: Response(status_code=204))
-
-
-async def run_code(request: Request, name: str, number: int) -> Response:
-    """Run a cell, or return the stored result of the call of that number."""
-    work = _service(request).run(_client(request), _hex(name, 32), _call(number), await _body(request))
-    return await _answered(request, work, lambda frame: Response(frame, media_type=MEDIA_TYPE))
-
-
-async def cancel_run(request: Request, name: str, number: int) -> Response:
-    """Cancel a call."""
-    await _service(request).cancel(_hex(name, 32), _call(number))
-    return Response(status_code=204)
-
-
-async def _answered(request: Request, work: Coroutine[Any, Any, T], answer: Callable[[T], Response]) -> Response:
-    """Answer when `work` is done, or say that it continues; the client then sends the same request again."""
-    try:
-        async with asyncio.timeout(_service(request).settings.answer_seconds) as bound:
-            return answer(await work)
-    except TimeoutError:
-        if not bound.expired():
-            raise
-        return Response(status_code=WORKING)
-
-
-def _service(request: Request) -> SandboxService:
-    service: SandboxService = request.app.state.service
-    return service
-
-
-def _client(request: Request) -> str:
-    return _hex(request.headers.get("x-saccade-client", ""), 32)
+    session, run, most = "/v1/sessions/{name}", "/v1/sessions/{name}/runs/{number:int}", service.settings.answer_seconds
+    return [
+        Route(_HEALTH, health),
+        Route("/v1/about", about),
+        Route("/v1/isolation", isolation),
+        route("PUT", "/v1/media/{sha256}", lambda it: service.put_picture(it.sha256, it.body)),
+        route("PUT", "/v1/lazy/{sha256}", lambda it: service.answer_need(it.client, it.sha256, it.body)),
+        route("PUT", session, lambda it: service.open(it.client, it.name, it.body), most),
+        route("DELETE", session, lambda it: service.end(it.name)),
+        route("POST", f"{session}/branches", lambda it: service.branch(it.name, it.body), most),
+        route("PUT", run, lambda it: service.run(it.client, it.name, it.number, it.body), most),
+        route("DELETE", run, lambda it: service.cancel(it.name, it.number)),
+    ]
 
 
 def _hex(value: str, digits: int) -> str:
@@ -389,15 +354,8 @@ def _hex(value: str, digits: int) -> str:
     return value
 
 
-def _call(number: int) -> int:
-    if not 1 <= number < 1 << 62:
-        raise ProtocolError("calls are numbered from 1.")
-    return number
-
-
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, most: int) -> bytes:
     """Read the whole body; stop as soon as it is over the limit."""
-    most = _service(request).settings.max_body_bytes
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
@@ -419,7 +377,3 @@ async def _failure(_request: Request, error: Exception) -> Response:
         if isinstance(error, kind):
             return JSONResponse({"error": name, "message": str(error)}, code)
     return JSONResponse({"error": "sandbox", "message": str(error)}, 500)
-
-
-async def _disconnected(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=499)

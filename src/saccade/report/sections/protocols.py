@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import starmap
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from saccade.evals.compare import paired_test
 from saccade.evals.protocols.confidence import Confidence, Curve, TokenEconomy, TokenPoint
 from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors
 from saccade.evals.protocols.faithfulness import Faithfulness, JudgeAgreement, JudgeFindings, ToolUseOutcome
 from saccade.evals.protocols.faithfulness import OutcomeShares as Rates
-from saccade.evals.protocols.findings import Findings, Rate, plain_data, plain_grids, plain_lines
+from saccade.evals.protocols.findings import Findings, Mean, Rate, plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.tool_use import ToolUse, Use
 from saccade.report.plots import Axes, Figure, Series, StackedBar, bars, clean, curves, hue, shares
 from saccade.report.runs import Own
@@ -23,6 +24,7 @@ from saccade.report.sections.view import (
     SectionRow,
     SectionTable,
     card_of,
+    difference_cells,
     figures,
     mean,
     panel_text,
@@ -36,6 +38,15 @@ from saccade.report.words import NONE
 
 
 _BUDGETS = {"turns": "turns allowed", "calls": "calls allowed", "written": "written tokens allowed"}
+T = TypeVar("T")
+Lines = tuple[SectionRow, ...]
+
+
+def _lines(by_run: Mapping[str, T], cells: Callable[[str, T], Iterable[Sequence[str]]]) -> Lines:
+    """Return the rows that `cells` gives for each run and its findings, in the colour of the run."""
+    return tuple(
+        SectionRow(tuple(row), hue(place)) for place, (run, one) in enumerate(by_run.items()) for row in cells(run, one)
+    )
 
 
 def confidence(findings: Mapping[str, Confidence]) -> Panel | None:
@@ -43,23 +54,45 @@ def confidence(findings: Mapping[str, Confidence]) -> Panel | None:
     if not findings:
         return None
     several = {run: one for run, one in findings.items() if one.agreement is not None}
-    lines = tuple(_line(run, one, place) for place, (run, one) in enumerate(findings.items()) if run in several)
     notes = [
         "Within a budget a sample counts as right if it was, and had ended, within it; a model that knows its budget "
         "may do better.",
     ]
     if not several:
         notes.append("Every task has one sample: nothing can be said of agreement (sample more with --k).")
-    budgets = [
-        _curves(findings, f"Accuracy within a budget of {name}", label, partial(_within, name))
-        for name, label in _BUDGETS.items()
-    ]
+    heads = ("tasks", "agreement, %", "unanimous, %", "of them right, %", "calibration error", "separation (AUROC)")
     share = "majority right, %"
+    agreement = _lines(findings, lambda run, one: [(run, *_agreement_cells(one))] if one.agreement is not None else [])
+    spans = _lines(
+        several,
+        lambda run, one: [
+            (f"{run}: {span.low:.1f}–{span.high:.1f}", f"{span.tasks:,}", mean(span.accuracy, share=True))
+            for span in one.spans
+        ],
+    )
+    more = _lines(
+        several,
+        lambda run, one: [
+            (f"{run}: {point.samples}", percent(point.any_right), percent(point.majority)) for point in one.with_samples
+        ],
+    )
+    points = _lines(
+        findings,
+        lambda run, one: [
+            (f"{run}: {label} {point.at:g}", f"{point.samples:,}", mean(point.accuracy, share=True))
+            for label, curve in (
+                ("turns", one.by_turns),
+                ("limit of turns", one.by_turn_limit),
+                *((_BUDGETS[curve.name], curve) for curve in one.within),
+            )
+            for point in curve.points
+        ],
+    )
     sheets = (
-        SectionTable("Agreement of the samples of a task", _HEADS, lines),
-        SectionTable("Tasks by agreement", ("run: agreement", "tasks", share), _spans(several), folded=True),
-        SectionTable("More samples", ("run: samples", "any right, %", share), _more(several), folded=True),
-        SectionTable("Accuracy by turns and budgets", ("run", "samples", "right, %"), _points(findings), folded=True),
+        SectionTable("Agreement of the samples of a task", ("run", *heads), agreement),
+        SectionTable("Tasks by agreement", ("run: agreement", "tasks", share), spans, folded=True),
+        SectionTable("More samples", ("run: samples", "any right, %", share), more, folded=True),
+        SectionTable("Accuracy by turns and budgets", ("run", "samples", "right, %"), points, folded=True),
     )
     return Panel(
         "Confidence",
@@ -70,68 +103,18 @@ def confidence(findings: Mapping[str, Confidence]) -> Panel | None:
             _samples(several),
             _curves(findings, "Accuracy by turns taken", "turns", lambda one: one.by_turns),
             _curves(findings, "Accuracy by turns allowed", "limit of turns", lambda one: one.by_turn_limit),
-            *budgets,
+            *(
+                _curves(findings, f"Accuracy within a budget of {name}", label, partial(_within, name))
+                for name, label in _BUDGETS.items()
+            ),
         ),
     )
 
 
-_HEADS = (
-    "run",
-    "tasks",
-    "agreement, %",
-    "unanimous, %",
-    "of them right, %",
-    "calibration error",
-    "separation (AUROC)",
-)
-
-
-def _line(run: str, one: Confidence, place: int) -> SectionRow:
-    cells = (
-        run,
-        f"{len(one.tasks):,}",
-        mean(one.agreement, share=True),
-        rate(one.unanimous),
-        rate(one.unanimous_right),
-        NONE if one.calibration_error is None else f"{one.calibration_error:.3f}",
-        NONE if one.separation is None else f"{one.separation:.3f}",
-    )
-    return SectionRow(cells, hue(place))
-
-
-def _spans(several: Mapping[str, Confidence]) -> tuple[SectionRow, ...]:
-    return tuple(
-        SectionRow(
-            (f"{run}: {span.low:.1f}–{span.high:.1f}", f"{span.tasks:,}", mean(span.accuracy, share=True)), hue(place)
-        )
-        for place, (run, one) in enumerate(several.items())
-        for span in one.spans
-    )
-
-
-def _more(several: Mapping[str, Confidence]) -> tuple[SectionRow, ...]:
-    return tuple(
-        SectionRow((f"{run}: {point.samples}", percent(point.any_right), percent(point.majority)), hue(place))
-        for place, (run, one) in enumerate(several.items())
-        for point in one.with_samples
-    )
-
-
-def _points(findings: Mapping[str, Confidence]) -> tuple[SectionRow, ...]:
-    named = [
-        (place, f"{run}: {label}", curve)
-        for place, (run, one) in enumerate(findings.items())
-        for label, curve in (
-            ("turns", one.by_turns),
-            ("limit of turns", one.by_turn_limit),
-            *((_BUDGETS[curve.name], curve) for curve in one.within),
-        )
-    ]
-    return tuple(
-        SectionRow((f"{name} {point.at:g}", f"{point.samples:,}", mean(point.accuracy, share=True)), hue(place))
-        for place, name, curve in named
-        for point in curve.points
-    )
+def _agreement_cells(one: Confidence) -> tuple[str, ...]:
+    apart = (NONE if value is None else f"{value:.3f}" for value in (one.calibration_error, one.separation))
+    shares = (mean(one.agreement, share=True), rate(one.unanimous), rate(one.unanimous_right))
+    return (f"{len(one.tasks):,}", *shares, *apart)
 
 
 def _within(name: str, findings: Confidence) -> Curve:
@@ -144,41 +127,32 @@ def _curves(
     series = []
     for place, (run, one) in enumerate(findings.items()):
         known = [(point.at, point.accuracy) for point in pick(one).points if point.accuracy is not None]
-        ends = tuple((own.low, own.high) for _, own in known)
         if known:
-            points = tuple((at, own.value) for at, own in known)
+            points, ends = tuple((at, own.value) for at, own in known), tuple((own.low, own.high) for _, own in known)
             series.append(Series(run, points, place, marks=len(points) <= 30, intervals=ends))
     if not any(len(one.points) > 1 for one in series):
         return None
-    says = f"{title}, with 95% intervals."
-    return curves(title, says, series, Axes(label, "right", percent=True, amounts_x=True))
+    return curves(title, f"{title}, with 95% intervals.", series, Axes(label, "right", percent=True, amounts_x=True))
 
 
 def _reliability(findings: Mapping[str, Confidence]) -> Figure | None:
-    series = [
-        Series(
-            run,
-            tuple((span.agreement, span.accuracy.value) for span in one.spans if span.tasks),
-            place,
-            marks=True,
-            intervals=tuple((span.accuracy.low, span.accuracy.high) for span in one.spans if span.tasks),
-        )
-        for place, (run, one) in enumerate(findings.items())
-    ]
+    series = []
+    for place, (run, one) in enumerate(findings.items()):
+        spans = [span for span in one.spans if span.tasks]
+        points = tuple((span.agreement, span.accuracy.value) for span in spans)
+        ends = tuple((span.accuracy.low, span.accuracy.high) for span in spans)
+        series.append(Series(run, points, place, marks=True, intervals=ends))
     says = "Of tasks of like agreement the mean agreement and the accuracy of the most frequent answer."
-    axes = Axes("agreement", "majority right", percent=True, percent_x=True)
-    return curves("Agreement and accuracy", says, series, axes)
+    return curves("Agreement and accuracy", says, series, Axes("agreement", "majority right", True, percent_x=True))
 
 
 def _samples(findings: Mapping[str, Confidence]) -> Figure | None:
-    series = []
-    for place, (run, one) in enumerate(findings.items()):
-        if len(one.with_samples) > 1:
-            points = one.with_samples
-            series.append(Series(f"{run}, any right", tuple((p.samples, p.any_right) for p in points), 2 * place, True))
-            series.append(
-                Series(f"{run}, majority", tuple((p.samples, p.majority) for p in points), 2 * place + 1, True)
-            )
+    series = [
+        Series(f"{run}, {name}", tuple((p.samples, getattr(p, field)) for p in one.with_samples), 2 * place + at, True)
+        for place, (run, one) in enumerate(findings.items())
+        for at, (name, field) in enumerate((("any right", "any_right"), ("majority", "majority")))
+        if len(one.with_samples) > 1
+    ]
     says = "Share of tasks with a right answer among so many samples, and credit of the most frequent answer."
     return curves("More samples", says, series, Axes("samples of each task", "right", percent=True))
 
@@ -193,8 +167,9 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
     """Return the panel; None without findings."""
     if not by_run:
         return None
-    lines = [
-        SectionRow(
+    lines = _lines(
+        by_run,
+        lambda run, findings: [
             (
                 f"{run}: {one.error} {one.title}" + (" (estimate)" if one.estimated else ""),
                 rate(one.samples),
@@ -202,12 +177,10 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
                 f"{one.steps:,}",
                 f"{one.undecided:,}",
                 ", ".join(f"{rule} {count:,}" for rule, count in one.rules) or NONE,
-            ),
-            hue(place),
-        )
-        for place, (run, findings) in enumerate(by_run.items())
-        for one in findings.rates
-    ]
+            )
+            for one in findings.rates
+        ],
+    )
     heads = ("class", "of samples, %", "of wrong ones, %", "errors", "undecided", "found by")
     notes = list(dict.fromkeys(method for findings in by_run.values() for method in findings.methods))
     notes += [
@@ -228,7 +201,7 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
     return Panel(
         "Errors",
         tuple(notes),
-        (SectionTable("Errors by class", heads, tuple(lines), words=1), *_paired(by_run)),
+        (SectionTable("Errors by class", heads, lines, words=1), *_paired(by_run)),
         figures(bars("Errors by class", says, drawn, "share of samples", True)),
         tuple(
             f"{one.error} {example.id}, turn {step.turn}, {step.rule}: {clean(step.detail, 160)}"
@@ -244,16 +217,13 @@ def _paired(by_run: Mapping[str, Errors]) -> Iterator[SectionTable]:
     """Yield the error rates of the first run and of each other one on the same samples, with their difference."""
     (first, ours), *others = by_run.items()
     for second, theirs in others:
-        pairs = [(row, other) for row in ours.rows if (other := _rows(theirs).get((row.task, row.rollout))) is not None]
+        of_theirs = {(row.task, row.rollout): row for row in theirs.rows}
+        pairs = [(row, other) for row in ours.rows if (other := of_theirs.get((row.task, row.rollout))) is not None]
         lines = [line for error in ErrorClass if (line := _difference(error, pairs)) is not None]
         if lines:
             heads = ("class", "samples", f"{first}, %", f"{second}, %", "difference", "95% interval", "p")
             title = f"Errors of {first} and of {second} on the same samples"
             yield SectionTable(title, heads, tuple(lines))
-
-
-def _rows(findings: Errors) -> dict[tuple[str, int], ErrorRow]:
-    return {(row.task, row.rollout): row for row in findings.rows}
 
 
 def _difference(error: ErrorClass, pairs: Sequence[tuple[ErrorRow, ErrorRow]]) -> SectionRow | None:
@@ -268,10 +238,8 @@ def _difference(error: ErrorClass, pairs: Sequence[tuple[ErrorRow, ErrorRow]]) -
         return None
     found = paired_test(list(of_task.values()))
     left, right = (fmean(fmean(sides[side]) for sides in of_task.values()) for side in (0, 1))
-    ends = f"{100 * found.interval.low:+.1f} to {100 * found.interval.high:+.1f}"
-    shares = (f"{error} {error.words}", f"{len(known):,}", percent(left), percent(right))
-    cells = (*shares, f"{100 * found.difference:+.1f}", ends, f"{found.p:.3g}")
-    return SectionRow(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))
+    cells = (f"{error} {error.words}", f"{len(known):,}", percent(left), percent(right))
+    return SectionRow((*cells, *difference_cells(found)))
 
 
 def error_labels(findings: Errors) -> Iterator[tuple[str, str]]:
@@ -433,19 +401,11 @@ def tokens(findings: Mapping[str, TokenEconomy]) -> Panel | None:
     """Return the panel; None without findings."""
     if not findings:
         return None
-    lines = [
-        _line_tokens(name, point, place)
-        for place, (run, one) in enumerate(findings.items())
-        for name, point in {_name(run, one): one.total, **_sources(run, one)}.items()
-    ]
-    spans, lengths = (
-        tuple(
-            _line_tokens(f"{run}: {point.label}", point, place)
-            for place, (run, one) in enumerate(findings.items())
-            for point in getattr(one, quarters)
-        )
-        for quarters in ("spans", "lengths")
+    lines = _lines(
+        findings,
+        lambda run, one: starmap(_token_cells, {_name(run, one): one.total, **_sources(run, one)}.items()),
     )
+    spans, lengths = (_lines(findings, partial(_quarters, kind)) for kind in ("spans", "lengths"))
     heads = ("run", "samples", "right, %", "pictures", "visual tokens", "text tokens", "written", "read in all turns")
     notes = [
         f"{run}: visual tokens of {one.estimated:,} samples are computed from the pictures' sizes by the budget of "
@@ -461,7 +421,7 @@ def tokens(findings: Mapping[str, TokenEconomy]) -> Panel | None:
         "Token economy",
         tuple(notes),
         (
-            SectionTable("Tokens per sample: means with 95% intervals", heads, tuple(lines)),
+            SectionTable("Tokens per sample: means with 95% intervals", heads, lines),
             SectionTable("In quarters by visual tokens", heads, spans, folded=True),
             SectionTable("In quarters by tokens written", heads, lengths, folded=True),
         ),
@@ -481,21 +441,23 @@ def _sources(run: str, findings: TokenEconomy) -> dict[str, TokenPoint]:
     return {f"{run}, {source}": point for source, point in findings.sources.items() if many}
 
 
-def _line_tokens(name: str, point: TokenPoint, place: int) -> SectionRow:
-    numbers = (point.pictures, point.visual, point.text, point.written, point.processed)
-    cells = (
-        name,
-        f"{point.samples:,}",
-        mean(point.accuracy, share=True, of=point.samples),
-        *(mean(number, of=point.samples) for number in numbers),
-    )
-    return SectionRow(cells, hue(place))
+def _quarters(kind: str, run: str, one: TokenEconomy) -> list[tuple[str, ...]]:
+    return [_token_cells(f"{run}: {point.label}", point) for point in getattr(one, kind)]
+
+
+def _token_cells(name: str, point: TokenPoint) -> tuple[str, ...]:
+    right = mean(point.accuracy, share=True, of=point.samples)
+    return (name, f"{point.samples:,}", right, *(mean(number, of=point.samples) for number in _numbers(point)))
+
+
+def _numbers(point: TokenPoint) -> tuple[Mean | None, ...]:
+    return point.pictures, point.visual, point.text, point.written, point.processed
 
 
 def _partial(point: TokenPoint) -> bool:
     """Whether a number of it is a mean over a part of its samples."""
-    numbers = (point.accuracy, point.pictures, point.visual, point.text, point.written, point.processed)
-    return any(number is not None and number.samples < point.samples for number in numbers)
+    known = (point.accuracy, *_numbers(point))
+    return any(number is not None and number.samples < point.samples for number in known)
 
 
 def _series(name: str, points: Iterable[TokenPoint], place: int) -> Series:
@@ -515,13 +477,19 @@ def tool_use(findings: Mapping[str, ToolUse]) -> Panel | None:
     """Return the panel; None without findings."""
     if not findings:
         return None
-    named = {run: (place, one.total) for place, (run, one) in enumerate(findings.items())}
-    for place, (run, one) in enumerate(findings.items()):
-        if len(one.sources) > 1:
-            named |= {_name_tool_use(run, source): (place, use) for source, use in one.sources.items()}
+    named = {
+        run: {
+            run: one.total,
+            **({f"{run}, {title_of(name)}": use for name, use in one.sources.items()} if len(one.sources) > 1 else {}),
+        }
+        for run, one in findings.items()
+    }
     operations = {run: _operations(one.total) for run, one in findings.items()}
     labels = {run: shares for run, one in findings.items() if (shares := _labels(one.total))}
-    buckets = {run: _buckets(one.total) for run, one in findings.items()}
+    buckets = {
+        run: {bucket.label: bucket.accuracy.value for bucket in one.total.buckets if bucket.accuracy is not None}
+        for run, one in findings.items()
+    }
     calls = {run: {str(n): float(c) for n, c in sorted(one.total.histogram.items())} for run, one in findings.items()}
     done = "Share of the calls that ended well which do this; a call may do several things."
     one_each = "Share of the calls that ended well which have this as their one label; these shares add up to 1."
@@ -530,9 +498,9 @@ def tool_use(findings: Mapping[str, ToolUse]) -> Panel | None:
     return Panel(
         "Tool use",
         sheets=(
-            SectionTable("Calls", _CALLS, tuple(_line_tool_use(name, *use) for name, use in named.items())),
-            SectionTable("By number of calls", _BUCKETS, _bucket_lines(named), folded=True),
-            *_operation_sheet(findings),
+            SectionTable("Calls", _CALLS, _lines(named, lambda _, uses: starmap(_use_cells, uses.items()))),
+            SectionTable("By number of calls", _BUCKETS, _lines(named, _bucket_cells), folded=True),
+            *_operation_sheet(named),
         ),
         figures=figures(
             bars("What calls did", done, operations, "share of calls", True),
@@ -547,9 +515,9 @@ _CALLS = ("run", "samples", "calls", "per sample", "failed", "most often")
 _BUCKETS = ("run and calls", "of samples, %", "right in the bucket, %", "of all graded: right and here, %")
 
 
-def _line_tool_use(name: str, place: int, use: Use) -> SectionRow:
+def _use_cells(name: str, use: Use) -> tuple[str, ...]:
     most = sorted(use.operations, key=lambda one: -one.calls.count)[:3]
-    cells = (
+    return (
         name,
         f"{use.samples:,}",
         f"{use.calls:,}",
@@ -557,7 +525,12 @@ def _line_tool_use(name: str, place: int, use: Use) -> SectionRow:
         f"{use.failed:,}",
         ", ".join(one.operation.value.replace("_", " ") for one in most) or NONE,
     )
-    return SectionRow(cells, hue(place))
+
+
+def _bucket_cells(_: str, uses: Mapping[str, Use]) -> Iterator[tuple[str, ...]]:
+    for name, use in uses.items():
+        for one in use.buckets:
+            yield f"{name}: {one.label}", rate(one.samples), mean(one.accuracy, share=True), rate(one.correct)
 
 
 def _operations(use: Use) -> dict[str, float]:
@@ -575,41 +548,17 @@ def _labels(use: Use) -> dict[str, float]:
     }
 
 
-def _buckets(use: Use) -> dict[str, float]:
-    return {one.label: one.accuracy.value for one in use.buckets if one.accuracy is not None}
-
-
-def _bucket_lines(named: Mapping[str, tuple[int, Use]]) -> tuple[SectionRow, ...]:
-    return tuple(
-        SectionRow(
-            (f"{name}: {one.label}", rate(one.samples), mean(one.accuracy, share=True), rate(one.correct)),
-            hue(place),
-        )
-        for name, (place, use) in named.items()
-        for one in use.buckets
-    )
-
-
-def _operation_sheet(findings: Mapping[str, ToolUse]) -> tuple[SectionTable, ...]:
+def _operation_sheet(named: Mapping[str, Mapping[str, Use]]) -> tuple[SectionTable, ...]:
     """Return what calls did in each run, on each benchmark where there are several, and by one label a call."""
     columns: dict[str, dict[str, float]] = {}
-    for run, one in findings.items():
-        columns[run] = _operations(one.total)
-        if len(one.sources) > 1:
-            columns |= {_name_tool_use(run, source): _operations(use) for source, use in one.sources.items()}
-        if labels := _labels(one.total):
+    for run, uses in named.items():
+        columns |= {name: _operations(use) for name, use in uses.items()}
+        if labels := _labels(uses[run]):
             columns[f"{run}, one label a call"] = labels
     names = dict.fromkeys(name for column in columns.values() for name in column)
-    lines = [
-        SectionRow((name, *(f"{100 * column[name]:.1f}" if name in column else NONE for column in columns.values())))
-        for name in names
-    ]
+    lines = tuple(SectionRow((name, *(percent(column.get(name)) for column in columns.values()))) for name in names)
     title = "What calls did, percent of calls"
-    return (SectionTable(title, ("operation", *columns), tuple(lines), folded=True),) if lines else ()
-
-
-def _name_tool_use(run: str, source: str) -> str:
-    return f"{run}, {title_of(source)}"
+    return (SectionTable(title, ("operation", *columns), lines, folded=True),) if lines else ()
 
 
 INTERVALS = (

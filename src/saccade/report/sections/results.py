@@ -18,6 +18,7 @@ from saccade.report.sections.view import (
     SectionTable,
     between,
     card_of,
+    difference_cells,
     figures,
     percent,
     title_of,
@@ -374,14 +375,5 @@ def _by_source(title: str, left: EvalRun, right: EvalRun) -> Iterator[tuple[str,
 
 
 def _line(name: str, comparison: Comparison) -> SectionRow:
-    cells = (
-        name,
-        f"{len(comparison.pairs):,}",
-        f"{100 * comparison.difference:+.1f}",
-        f"{100 * comparison.interval.low:+.1f} to {100 * comparison.interval.high:+.1f}",
-        f"{comparison.p:.3g}",
-        f"{comparison.wins:,}",
-        f"{comparison.losses:,}",
-        f"{comparison.ties:,}",
-    )
-    return SectionRow(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))
+    counts = (f"{count:,}" for count in (comparison.wins, comparison.losses, comparison.ties))
+    return SectionRow((name, f"{len(comparison.pairs):,}", *difference_cells(comparison), *counts))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from saccade.errors import SaccadeError
+from saccade.evals.compare import Comparison, Difference
 from saccade.evals.protocols.findings import Mean, Rate
 from saccade.evals.tables import markdown
 from saccade.report.plots import Figure, short_percent
@@ -104,6 +105,13 @@ def percent(value: float | None) -> str:
 def between(ends: Iterable[float] | None) -> str:
     """Return an interval of shares."""
     return NONE if ends is None else "–".join(short_percent(end) for end in ends)
+
+
+def difference_cells(found: Comparison | Difference) -> tuple[str, str, str]:
+    """Return a difference in points, its interval, and p."""
+    low, high = found.interval
+    gap, ends = f"{100 * found.difference:+.1f}", f"{100 * low:+.1f} to {100 * high:+.1f}"
+    return gap.replace("-", "−"), ends.replace("-", "−"), f"{found.p:.3g}"
 
 
 def rate(share: Rate) -> str:

@@ -103,11 +103,13 @@ const take = async (files) => {
     const sum = state.media.reduce((total, medium) => total + medium.url.length, url.length);
     if (sum > state.about.bytes - 65_536) problem(`${file.name} is too large: this server takes ${Math.floor(state.about.bytes * 0.75 / 2 ** 20)} MB at once.`);
     else if (state.media.length >= state.about.media) problem(`This server takes ${state.about.media} pictures at once.`);
-    else state.media.push(new Medium(file, url));
+    else {
+      const medium = new Medium(file, url);
+      state.media.push(medium);
+      by("media").append(medium.item);
+    }
   }
-  drawMedia();
 };
-const drawMedia = () => by("media").replaceChildren(...state.media.map((medium) => medium.item));
 
 // Asking.
 const chosen = () => [...by("models").querySelectorAll("input:checked")].map((box) => box.value);
@@ -196,7 +198,7 @@ const useExample = async (example) => {
     const answer = await call(`/live/examples/${example.name}/${number}`);
     return new File([await answer.blob()], `${example.name}${number ? `-${number + 1}` : ""}.${type.split("/")[1]}`, { type });
   }));
-  state.media = [];
+  for (const medium of state.media) medium.drop();
   by("question").value = example.question;
   by("choices").value = example.choices.join("; ");
   state.dialects = example.dialects;
