@@ -22,9 +22,9 @@ from saccade.errors import (
     MissingMediaError,
     ModelLostError,
     ModelRefusedError,
+    OwnCodeError,
     SandboxClosedError,
     SandboxLostError,
-    SettingsError,
 )
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
@@ -339,5 +339,5 @@ async def test_a_model_of_ones_own_that_gives_a_text_is_named(tmp_path: Path) ->
             return "a text"
 
     store = MediaStore(tmp_path)
-    with pytest.raises(SettingsError, match=r"complete\(\) gave a value of class str, and must give Completion"):
+    with pytest.raises(OwnCodeError, match=r"complete\(\) gave a value of type str, and must give Completion"):
         await run_episode(plan(of=stored_task(store)), Wrong(["x"]), None, store)

@@ -16,7 +16,7 @@ from saccade.dialects.registry import load_dialect
 from saccade.dialects.vista import VistaDialect
 from saccade.episode.flow import Ask, Call, Plan, Reply, Run, Said, Stopped, as_done, flow
 from saccade.episode.workbench import equipped
-from saccade.errors import SettingsError
+from saccade.errors import OwnCodeError
 from saccade.models.base import Completion
 from saccade.record.content import Answer, Code, ParseError, ToolCall
 from saccade.record.execution import Execution
@@ -407,5 +407,5 @@ def test_own_code_that_gives_the_wrong_thing_is_named() -> None:
             return None
 
     dialect = Wrong("mine@1")
-    with pytest.raises(SettingsError, match=r"mine@1.observe\(\) gave a value of class NoneType, and must give Observ"):
+    with pytest.raises(OwnCodeError, match=r"observe\(\) gave None, and must give Observation"):
         by_hand(plan(dialect), [CODE, OK])

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
+from saccade.core.disk import one_writer
 from saccade.core.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.core.settings import settings_toml
 from saccade.dialects.base import Dialect
@@ -191,6 +192,7 @@ async def answered(
         if out is not None:
             from saccade.episode.run_folder import mended
 
+            stack.enter_context(one_writer(out))
             folder = mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
         store = (MediaStore(root) if folder is None else folder.store).limited(settings.media.limits)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from saccade.core.disk import disk_words
+from saccade.core.seam import awaited
 from saccade.episode.flow import (
     Ask,
     Call,
@@ -30,7 +31,6 @@ from saccade.episode.flow import (
     Stopped,
     Wrote,
     flow,
-    own,
 )
 from saccade.episode.run_folder import RunFolder, again_text, open_journal, trajectory
 from saccade.episode.workbench import Workbench
@@ -134,14 +134,14 @@ class Performer:
         start = self.clock()
         on_text = None if self.watch is unwatched else self._wrote
         try:
-            completion = await self._model.complete(effect.request, self._media, on_text=on_text)
+            ask = awaited(self._model.complete, Completion)
+            completion = await ask(effect.request, self._media, on_text=on_text)
         except ContextLimitError as error:
             return Stopped(StopReason.CONTEXT_LIMIT, str(error))
         except ModelRefusedError as error:
             return Stopped(StopReason.MODEL_REFUSED, str(error))
         except ModelLostError as error:
             return Stopped(StopReason.MODEL_LOST, str(error))
-        own(completion, (Completion,), f"{self._model.name}.complete()")
         seconds, usage = self.clock() - start, completion.usage
         _log.debug("Turn %d: %s tokens in %.1f s.", len(effect.turns) + 1, usage.sampled_tokens, seconds)
         return Said(completion, seconds)

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, NonNegativeInt
 
-from saccade.core.disk import disk_words
+from saccade.core.disk import check_folder, check_there, disk_words
 from saccade.core.plugins import own_version
 from saccade.core.settings import save_settings, settings_toml
 from saccade.episode.flow import EpisodeOutcome, Plan
@@ -44,8 +44,7 @@ class RunFolder:
         Raises:
             RecordError: `root` is a file, or its trajectories cannot be read.
         """
-        if root.exists() and not root.is_dir():
-            raise RecordError(f"{root} is a file, and a run needs a folder. Name a folder, existing or new.")
+        check_folder(root)
         self.root = root
         self.store = MediaStore(root / MEDIA)
         self._ids = set(read_ids(self.path, Trajectory)) if self.path.exists() else set()
@@ -76,7 +75,12 @@ class RunFolder:
         return self.root / UNFINISHED / f"{quote(trajectory_id, safe='#')}.jsonl"
 
     def append(self, *trajectories: Trajectory) -> None:
-        """Keep the trajectories, in place of their journals; their media must lie in `store` already."""
+        """Keep the trajectories, in place of their journals; their media must lie in `store` already.
+
+        Raises:
+            RecordError: the folder was deleted while this process held it (`saccade.core.disk.one_writer`).
+        """
+        check_there(self.root)
         self.root.mkdir(parents=True, exist_ok=True)
         append_lines(self.path, trajectories)
         self._ids.update(item.id for item in trajectories)
@@ -111,7 +115,14 @@ def mended(root: Path) -> RunFolder:
     """
     if (root / TRAJECTORIES).is_file():
         recover_lines(root / TRAJECTORIES)
+        note_empty(root / TRAJECTORIES)
     return RunFolder(root)
+
+
+def note_empty(file: Path) -> None:
+    """Warn of a file of trajectories that holds none."""
+    if not file.stat().st_size:
+        _log.warning("%s is empty: no episode is in it. If some were, the file was cut and they are gone.", file)
 
 
 # An episode's outcome as the record that travels on.

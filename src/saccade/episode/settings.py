@@ -17,7 +17,7 @@ from saccade.core.settings import Settings, differences, load_saved, save_settin
 from saccade.dialects.base import Dialect, ToolList
 from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.registry import load_dialect
-from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
+from saccade.episode.run_folder import TRAJECTORIES, UNFINISHED, RunFolder, mended
 from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError
 from saccade.media.download import MediaSettings
@@ -179,6 +179,8 @@ class EpisodeSettings(SpeechSettings):
 
 
 SETTINGS = "settings.toml"
+_OF_WORK = (TRAJECTORIES, UNFINISHED, "tasks.jsonl", "rejected.jsonl")
+"""Files and folders that exist once an episode was begun, or a picture was asked about."""
 
 S = TypeVar("S", bound=Settings)
 
@@ -200,10 +202,15 @@ def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = (
 def check_continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> None:
     """Raises `SettingsError` as `continued` does, and changes nothing."""
     saved, lines = root / SETTINGS, root / TRAJECTORIES
-    if saved.exists():
+    if saved.exists() and not came_to_nothing(root):
         _check(root, saved_settings(type(settings), root), settings, may_differ)
     elif lines.exists():
         raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
+
+
+def came_to_nothing(root: Path) -> bool:
+    """Tell whether a run was begun in `root` and nothing of it was kept, so that any other may begin there."""
+    return (root / SETTINGS).exists() and not any((root / name).exists() for name in _OF_WORK)
 
 
 def saved_settings(kind: type[S], root: Path) -> S:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from saccade.dialects.base import Dialect, Opening, join_texts
+from saccade.dialects.base import Dialect, Opening, join_texts, opened
 from saccade.dialects.boxes import SENTENCES
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
@@ -160,7 +160,7 @@ def _plural(what: str) -> str:
 def _refusal(dialect: Dialect, name: str, shape: tuple[int, int]) -> str:
     """Return what the dialect says against a task of that shape; empty if it takes it."""
     try:
-        dialect.open(_task(name, shape))
+        opened(dialect, _task(name, shape))
     except SettingsError as error:
         return str(error)
     return ""
@@ -206,7 +206,7 @@ def opened_as_shown(task: Task, dialect: Dialect, shown: Mapping[str, ShownAs]) 
         for item in task.media
     ]
     small = {item.part.sha256: item for item in shown.values()}
-    return as_shown(dialect.open(task.model_copy(update={"media": tuple(media)})), small)
+    return as_shown(opened(dialect, task.model_copy(update={"media": tuple(media)})), small)
 
 
 def scaled_down(task: Task, most_pixels: int, store: MediaStore, dialect: Dialect) -> dict[str, ShownAs]:

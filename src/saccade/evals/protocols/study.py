@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from saccade.core.registry import located
+from saccade.core.seam import fitting
 from saccade.episode.flow import as_done
 from saccade.episode.regions import StoredPixels
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES
-from saccade.errors import OwnProtocolError, SettingsError
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES, note_empty
+from saccade.errors import OwnCodeError, SettingsError
 from saccade.evals.merge import run_settings
 from saccade.evals.protocols.base import AnyProtocol, Studied
 from saccade.evals.protocols.faithfulness import PictureJudge
@@ -46,7 +46,7 @@ async def study(run: Path, settings: Study, watch: CountCallback = lambda done, 
         RecordError: a trajectory cannot be read.
         RegistryError: there is no such pixel budget.
         ModelDeniedError: the judge refuses whatever it is asked.
-        OwnProtocolError: a protocol of a user's own raised an exception.
+        OwnCodeError: a protocol of a user's own raised an exception.
     """
     last = _last_lines(run)
     rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in settings.protocols}
@@ -65,7 +65,9 @@ async def study(run: Path, settings: Study, watch: CountCallback = lambda done, 
 
 def _row(protocol: AnyProtocol, studied: Studied) -> SampleRow:
     try:
-        return cast(SampleRow, protocol.row(studied))
+        return fitting(protocol.row(studied), protocol.row, (SampleRow,))
+    except OwnCodeError:
+        raise
     except Exception as error:
         if _ours(protocol):
             raise
@@ -74,7 +76,9 @@ def _row(protocol: AnyProtocol, studied: Studied) -> SampleRow:
 
 def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: StudiedRun) -> Findings:
     try:
-        return cast(Findings, protocol.findings(rows, about))
+        return fitting(protocol.findings(rows, about), protocol.findings, (Findings,))
+    except OwnCodeError:
+        raise
     except Exception as error:
         if _ours(protocol):
             raise
@@ -86,9 +90,9 @@ def _ours(protocol: AnyProtocol) -> bool:
     return protocol.row.__module__.partition(".")[0] == "saccade"
 
 
-def _failed(protocol: AnyProtocol, what: str, error: Exception) -> OwnProtocolError:
+def _failed(protocol: AnyProtocol, what: str, error: Exception) -> OwnCodeError:
     code = getattr(protocol.row, "__code__", None)
-    return OwnProtocolError(
+    return OwnCodeError(
         f"the protocol {protocol.name} failed at {what}: {located(error, code and code.co_filename)}. Correct it; "
         "--only names other protocols."
     )
@@ -147,6 +151,7 @@ def _last_lines(run: Path) -> dict[str, int]:
     file = run / TRAJECTORIES
     if not file.is_file():
         raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+    note_empty(file)
     return {name: number for number, name in enumerate(read_ids(file, Trajectory))}
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from saccade.core.seam import awaited
 from saccade.dialects.base import Dialect
 from saccade.record.content import Answer, Code
 from saccade.record.execution import Execution, Status
@@ -28,7 +29,7 @@ async def judged(
 
     async def one(trajectory: Trajectory) -> tuple[JudgeVerdict | None, ...]:
         turns = () if trajectory.lost else needed(trajectory)
-        return await judge.judge(trajectory, turns) if turns else (None,) * len(trajectory.turns)
+        return await awaited(judge.judge, tuple, list)(trajectory, turns) if turns else (None,) * len(trajectory.turns)
 
     return RewardGroup(tuple(trajectories), tuple(await asyncio.gather(*map(one, trajectories))))
 

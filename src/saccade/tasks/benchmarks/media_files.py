@@ -21,6 +21,7 @@ from typing import Any
 from PIL import Image
 
 from saccade.errors import MediaError
+from saccade.media.decode import broken_link
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.tasks.benchmarks.values import FieldError, missing, short
@@ -78,7 +79,11 @@ class MediaFiles:
         """Say why there is no such file."""
         if isinstance(value, str) and value.startswith(_WEB):
             return f"{short(value)} is an address of the web, and rows name files; download it first"
-        places = [str(self.folder), *self.further]
+        places = [str(Path(place)) for place in (self.folder, *self.further)]
+        if isinstance(value, str) and "\0" not in value:
+            for place in places:
+                if why := broken_link(Path(place, value)):
+                    return f"{short(value)} in {place} {why}"
         return f"there is no file {short(value)} in {', '.join(places)}"
 
     def path(self, named: str, suffixes: tuple[str, ...] = ()) -> Path | None:

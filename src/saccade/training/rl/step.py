@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saccade.core.seam import seam
 from saccade.dialects.base import Dialect
 from saccade.episode.flow import Plan
 from saccade.errors import TrainingError
@@ -286,11 +287,11 @@ class Trainer:
             rounds += bool(played)  # a round whose tasks were all left out is none
             groups += played
             check_judged(groups)
-            selection = self.recipe.selection(groups)
+            selection = seam(self.recipe.selection, Selection)(groups)
             if len(selection.kept) >= limits.groups:
                 break
         check_lost(groups)
-        compared = self.recipe.advantage(selection)
+        compared = seam(self.recipe.advantage, list, each=(Rollout,))(selection)
 
         began = time.perf_counter()
         if compared:
