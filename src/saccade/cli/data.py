@@ -348,8 +348,7 @@ def review(
         for reason in report.filters[-1].reasons:
             print(f"  {reason.reason}: {reason.count}")
         return
-    from saccade.cli.web import serve_app
-    from saccade.core.local_page import HOST
+    from saccade.cli.web import serve_page
     from saccade.training.sft.review import DecisionLog, ReviewItems
     from saccade.training.sft.review_server import Reviewer, review_app
 
@@ -357,14 +356,11 @@ def review(
     reviewer = Reviewer(items, DecisionLog(folder), secrets.token_urlsafe(16))
     address = f"{{url}}/?token={reviewer.token}"
     decided = f"{len(items.names)} items, {len(reviewer.log)} decided. Ctrl-C ends it; decisions are kept."
-    opened = address if open_it else ""
-    app = review_app(reviewer)
-    raise typer.Exit(serve_app(app, HOST, port, f"{decided}\n{address}", grace_seconds=1, opened=opened))
+    raise typer.Exit(serve_page(review_app(reviewer), port, f"{decided}\n{address}", address, open_it=open_it))
 
 
 def _rate(folders: list[Path], rater: str, count: int, seed: int, port: int, open_it: bool) -> int:
-    from saccade.cli.web import serve_app
-    from saccade.core.local_page import HOST
+    from saccade.cli.web import serve_page
     from saccade.training.sft.rating import RatingLog, sheets
     from saccade.training.sft.rating_server import Raters, rating_app
     from saccade.training.sft.review import ReviewItems
@@ -380,9 +376,7 @@ def _rate(folders: list[Path], rater: str, count: int, seed: int, port: int, ope
     address = f"{{url}}/?token={raters.token}"
     rated = sum(map(raters.is_rated, raters.sheets))
     said = f"{len(raters.sheets)} sheets, {rated} rated by {rater}. Ctrl-C ends it; ratings are kept in each run."
-    return serve_app(
-        rating_app(raters), HOST, port, f"{said}\n{address}", grace_seconds=1, opened=address if open_it else ""
-    )
+    return serve_page(rating_app(raters), port, f"{said}\n{address}", address, open_it=open_it)
 
 
 def _written(folder: Path, out: Path, undecided: str) -> CurateReport:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
@@ -30,6 +30,14 @@ AsJson: TypeAlias = Annotated[
 def print_json(value: object) -> None:
     """Print a value on one line: what JSON has, and data classes, records, paths and mappings in it."""
     print(json.dumps(value, ensure_ascii=False, default=_plain))
+
+
+def print_some(lines: Sequence[object], most: int = 20) -> None:
+    """Print the first lines to standard error, as plain text, and how many more there are."""
+    for line in lines[:most]:
+        print(visible(f"  {line}"), file=sys.stderr)
+    if len(lines) > most:
+        print(f"  and {len(lines) - most} more", file=sys.stderr)
 
 
 def teller(as_json: bool) -> Callable[[str], None]:

@@ -189,14 +189,13 @@ def view(
     ] = False,
 ) -> None:
     """Serve a run, or all runs of a folder, as pages that follow an evaluation while it runs."""
-    from saccade.cli.web import serve_app
-    from saccade.core.local_page import HOST
+    from saccade.cli.web import serve_page
     from saccade.report.live import viewer
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the folder of a run, or one with runs in it.")
     line = f"{{url}}/ shows {str(folder).replace('{', '{{').replace('}', '}}')}; Ctrl-C ends it"
-    raise typer.Exit(serve_app(viewer(folder), HOST, port, line, grace_seconds=1, opened="{url}/" if open_it else ""))
+    raise typer.Exit(serve_page(viewer(folder), port, line, "{url}/", open_it=open_it))
 
 
 EPILOG = (

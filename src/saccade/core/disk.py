@@ -104,16 +104,16 @@ def one_writer(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     name = folder.resolve()
     with _locked(folder, alone=True) as file:
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        file.flush()
-        _held[name] = os.fstat(file.fileno())
         try:
+            with writing(folder / LOCK):
+                file.truncate(0)
+                os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
+            _held[name] = os.fstat(file.fileno())
             yield
         finally:
             if os.fstat(file.fileno()).st_nlink:
                 (folder / LOCK).unlink(missing_ok=True)
-            del _held[name]
+            _held.pop(name, None)
             with suppress(OSError):  # it holds what was written
                 folder.rmdir()
 

@@ -160,10 +160,9 @@ def _mistaken_fields(value: object, kinds: tuple[type, ...]) -> str:
 @cache
 def _fields_of(kind: type) -> type[BaseModel]:
     config = ConfigDict(arbitrary_types_allowed=True, strict=True, allow_inf_nan=False)
-    hints: dict[str, Any] = get_type_hints(kind, include_extras=True)
-    return create_model(
-        kind.__name__, __config__=config, **{field.name: (hints[field.name], ...) for field in fields(kind)}
-    )
+    hints = get_type_hints(kind, include_extras=True)
+    typed: dict[str, Any] = {field.name: (hints[field.name], ...) for field in fields(kind)}
+    return create_model(kind.__name__, __config__=config, **typed)
 
 
 def _is_ours(part: object) -> bool:

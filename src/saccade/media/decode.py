@@ -418,7 +418,7 @@ _KINDS: Final = {
 
 def broken_link(path: Path) -> str:
     """Return what is wrong with a symbolic link that leads to nothing, as the end of a sentence; else an empty text."""
-    if not path.is_symlink() or os.path.exists(path):
+    if not os.path.islink(path) or os.path.exists(path):
         return ""
     try:
         target = path.resolve(strict=True)

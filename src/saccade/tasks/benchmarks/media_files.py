@@ -80,10 +80,9 @@ class MediaFiles:
         if isinstance(value, str) and value.startswith(_WEB):
             return f"{short(value)} is an address of the web, and rows name files; download it first"
         places = [str(Path(place)) for place in (self.folder, *self.further)]
-        if isinstance(value, str) and "\0" not in value:
-            for place in places:
-                if why := broken_link(Path(place, value)):
-                    return f"{short(value)} in {place} {why}"
+        for place in places:
+            if why := broken_link(Path(place, str(value))):
+                return f"{short(value)} in {place} {why}"
         return f"there is no file {short(value)} in {', '.join(places)}"
 
     def path(self, named: str, suffixes: tuple[str, ...] = ()) -> Path | None:
