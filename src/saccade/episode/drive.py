@@ -39,6 +39,7 @@ from saccade.errors import (
     IsolationError,
     ModelLostError,
     ModelRefusedError,
+    RecordError,
     SaccadeError,
     SandboxError,
     ToolLostError,
@@ -288,8 +289,8 @@ async def run_kept(
     )
     try:
         folder.append(trajectory)
-    except OSError as error:
-        raise NotKeptError(trajectory, disk_words(error)) from error
+    except (OSError, RecordError) as error:  # a full disk, or a folder that was deleted meanwhile
+        raise NotKeptError(trajectory, disk_words(error) if isinstance(error, OSError) else str(error)) from error
     if journal.problem:
         watch(Notice(journal.problem))
     return trajectory

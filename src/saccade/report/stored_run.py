@@ -90,7 +90,10 @@ def open_run(path: Path) -> StoredRun:
     if file.is_file():
         note_empty(file)
     media = file.parent / MEDIA
-    return StoredRun(file, MediaStore(media) if media.is_dir() else None)
+    run = StoredRun(file, MediaStore(media) if media.is_dir() else None)
+    if run.store is None and b'"sha256"' in next(run._lines(), b""):
+        run.problems.append(f"There is no folder {MEDIA} beside {file.name}: the page has no pictures.")
+    return run
 
 
 def wires_of(run: Path, sample: str, problems: list[str]) -> tuple[RequestTry, ...]:

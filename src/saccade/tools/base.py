@@ -381,7 +381,7 @@ class Tool(OfferedTool, Generic[A, R]):
         if isinstance(outcome, Exception):
             return self._failed(outcome)
         try:
-            fitting(outcome, self.run, (ToolOutcome,))
+            fitting(outcome, getattr(self, "answer", self.run), (ToolOutcome,))  # `answer` is what a waiting tool has
         except OwnCodeError as error:
             return self._unusable(str(error), own_code=True)
         try:
