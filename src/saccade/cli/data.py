@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli.list import print_recipes
-from saccade.cli.output import AsJson, count_bar, counted, print_json, teller, waiting
+from saccade.cli.output import AsJson, OpenIt, PagePort, count_bar, counted, print_json, teller, waiting
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -326,10 +326,8 @@ def review(
     ] = False,
     count: Annotated[int, typer.Option("--n", min=1, help="With --rate, tasks of each source.")] = 40,
     seed: Annotated[int, typer.Option(min=0, help="With --rate, which tasks are drawn: the same for all raters.")] = 0,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
-    open_it: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
-    ] = False,
+    port: PagePort = 0,
+    open_it: OpenIt = False,
 ) -> None:
     """Look through a run or through tasks by hand: keep, drop, correct the gold answer, or rate from 1 to 5."""
     if ratings:

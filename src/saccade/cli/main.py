@@ -119,12 +119,13 @@ def run(app: typer.Typer, arguments: list[str], name: str) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        own = blame(error)
-        of_disk = isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError)
-        if not own and not of_disk:
+        if own := blame(error):
+            print(f"saccade: {own}", file=sys.stderr)
+            return 2
+        if not isinstance(error, OSError) or error.errno is None or isinstance(error, ConnectionError):
             raise
-        print(f"saccade: {own or disk_words(error)}", file=sys.stderr)
-        return 2 if own else 3
+        print(f"saccade: {disk_words(error)}", file=sys.stderr)
+        return 3
     return 0
 
 

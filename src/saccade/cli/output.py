@@ -26,6 +26,11 @@ AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
 
+OpenIt: TypeAlias = Annotated[
+    bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
+]
+PagePort: TypeAlias = Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")]
+
 
 def print_json(value: object) -> None:
     """Print a value on one line: what JSON has, and data classes, records, paths and mappings in it."""

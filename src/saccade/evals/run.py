@@ -531,8 +531,8 @@ def _before(settings: EvalSettings, out: Path) -> EvalSettings:
 
 def _opened_run(settings: EvalSettings, out: Path) -> RunFolder:
     before = _before(settings, out)
-    if came_to_nothing(out):
-        (out / FAILURES).unlink(missing_ok=True)
+    if came_to_nothing(out) and (out / SETTINGS).read_text(encoding="utf-8") != settings_toml(settings):
+        (out / FAILURES).unlink(missing_ok=True)  # they are of other samples
     as_graded = settings.model_copy(update={"grader": before.grader})
     check_continued(out, as_graded, may_differ=settings.may_differ(before))
     if not settings.continues(before):

@@ -285,7 +285,7 @@ def test_protocols_of_ones_own(run: Path, tmp_path: Path) -> None:
         with pytest.raises(RegistryError, match=said):
             load_protocol(f"{file}:{name}")
     for name, where in (("ROW", r"the row of the sample t\d#0"), ("FINDINGS", "the findings of 8 rows")):
-        said = rf"the protocol brevity failed at {where}: KeyError: 'gone' \(\S*brief\.py, line 3\)"
+        said = rf"the protocol brevity failed at {where}: KeyError: 'gone'\nraised through \S*brief\.py, line 3"
         with pytest.raises(OwnCodeError, match=said):
             asyncio.run(study(run, Study((load_protocol(f"{file}:{name}"),))))
 

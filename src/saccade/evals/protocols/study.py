@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from saccade.core.registry import located
-from saccade.core.seam import fitting
+from saccade.core.seam import seam
 from saccade.episode.flow import as_done
 from saccade.episode.regions import StoredPixels
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES, note_empty
@@ -64,38 +64,21 @@ async def study(run: Path, settings: Study, watch: CountCallback = lambda done, 
 
 
 def _row(protocol: AnyProtocol, studied: Studied) -> SampleRow:
-    try:
-        return fitting(protocol.row(studied), protocol.row, (SampleRow,))
-    except OwnCodeError:
-        raise
-    except Exception as error:
-        if _ours(protocol):
-            raise
-        raise _failed(protocol, f"the row of the sample {studied.trajectory.id}", error) from error
+    with _told(protocol, f"the row of the sample {studied.trajectory.id}"):
+        return seam(protocol.row, SampleRow)(studied)
 
 
 def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: StudiedRun) -> Findings:
+    with _told(protocol, f"the findings of {len(rows):,} rows"):
+        return seam(protocol.findings, Findings)(rows, about)
+
+
+@contextmanager
+def _told(protocol: AnyProtocol, what: str) -> Iterator[None]:
     try:
-        return fitting(protocol.findings(rows, about), protocol.findings, (Findings,))
-    except OwnCodeError:
-        raise
-    except Exception as error:
-        if _ours(protocol):
-            raise
-        raise _failed(protocol, f"the findings of {len(rows):,} rows", error) from error
-
-
-def _ours(protocol: AnyProtocol) -> bool:
-    """Whether it is a protocol of Saccade: a fault of ours keeps its traceback."""
-    return protocol.row.__module__.partition(".")[0] == "saccade"
-
-
-def _failed(protocol: AnyProtocol, what: str, error: Exception) -> OwnCodeError:
-    code = getattr(protocol.row, "__code__", None)
-    return OwnCodeError(
-        f"the protocol {protocol.name} failed at {what}: {located(error, code and code.co_filename)}. Correct it; "
-        "--only names other protocols."
-    )
+        yield
+    except OwnCodeError as error:
+        raise OwnCodeError(f"the protocol {protocol.name} failed at {what}: {error}") from error
 
 
 @dataclass(frozen=True)

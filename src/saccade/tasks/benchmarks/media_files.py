@@ -79,11 +79,11 @@ class MediaFiles:
         """Say why there is no such file."""
         if isinstance(value, str) and value.startswith(_WEB):
             return f"{short(value)} is an address of the web, and rows name files; download it first"
-        places = [str(Path(place)) for place in (self.folder, *self.further)]
-        for place in places:
-            if why := broken_link(Path(place, str(value))):
-                return f"{short(value)} in {place} {why}"
-        return f"there is no file {short(value)} in {', '.join(places)}"
+        places = [self.folder, *map(Path, self.further)]
+        if why := next(filter(None, (broken_link(place / str(value)) for place in places)), ""):
+            return f"{short(value)} {why}"
+        named = ("the current folder" if place == Path() else str(place) for place in places)
+        return f"there is no file {short(value)} in {', '.join(named)}"
 
     def path(self, named: str, suffixes: tuple[str, ...] = ()) -> Path | None:
         """Return where the file is that a row names; None if it is not there."""

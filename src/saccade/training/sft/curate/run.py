@@ -171,7 +171,9 @@ def _rehearse(pipeline: Pipeline, source: SourceRuns, around: FilterContext) -> 
     """Show filters of a user's own the first trajectory, before the filters ahead of them work for hours."""
     own = [step for step in pipeline.steps if FILTERS.code(step.filter) is not None]
     first = next(iter(source.trajectories()), None) if own and not source.of_tasks else None
-    for step in own if first is not None else ():
+    if first is None:
+        return
+    for step in own:
         stage = started(step.settings, around)
         if isinstance(stage, BatchStage):
             seam(stage.decide, list, tuple, each=_OUTCOMES, count=1)([first])
