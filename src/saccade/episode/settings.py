@@ -213,6 +213,10 @@ def came_to_nothing(root: Path) -> bool:
     return (root / SETTINGS).exists() and not any((root / name).exists() for name in _OF_WORK)
 
 
+class OtherCommandError(SettingsError):
+    """The settings in a run folder are those of another command."""
+
+
 def saved_settings(kind: type[S], root: Path) -> S:
     """Return the settings of class `kind` in the run folder `root`.
 
@@ -226,7 +230,7 @@ def saved_settings(kind: type[S], root: Path) -> S:
     except (OSError, ValueError):
         missing = set()  # what is wrong with the file is said below
     if missing:
-        raise SettingsError(
+        raise OtherCommandError(
             f"{root} holds the run of another command: its {SETTINGS} does not say {' and '.join(sorted(missing))}. "
             "Name another folder."
         )
