@@ -26,7 +26,7 @@
     │   └── ToolLostError      a tool's worker process or server failed, after all retries
     ├── GradingError           a task cannot be graded: no gold answer, or one of another form
     ├── TrainingError          a trajectory has no token form, or a training run cannot start or continue
-    ├── OwnProtocolError       a protocol of somebody's own raised an exception
+    ├── OwnCodeError           a part of somebody's own raised an exception, or gave what it may not; names its line
     └── UnavailableError       an optional part is not installed; names the command that installs it
         └── MissingPluginError what a name stands for is in a plug-in of Saccade's own; a RegistryError too
 
@@ -140,8 +140,8 @@ class GradingError(SaccadeError, ValueError):
     """A task cannot be graded; an answer that cannot be graded is a wrong answer instead."""
 
 
-class OwnProtocolError(SaccadeError):
-    """A protocol of somebody's own raised an exception."""
+class OwnCodeError(SaccadeError):
+    """A part of somebody's own raised an exception, or gave what such a part may not give."""
 
 
 class TrainingError(SaccadeError, ValueError):

@@ -171,13 +171,6 @@ def test_what_was_done_to_a_picture_is_said(photo: Path, tmp_path: Path, capsys:
     assert json.loads(capsys.readouterr().out)["notes"] == [note]
 
 
-def test_a_file_that_is_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "notes.png"
-    path.write_text("not a picture")
-    assert ask(path, "--model", scripted(tmp_path, ANSWER)) == 2
-    assert "is no picture that can be used" in capsys.readouterr().err
-
-
 def test_settings_come_from_a_file_and_options_come_first(
     photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,11 +270,6 @@ def test_a_text_that_begins_again_is_said_to() -> None:
         screen(Wrote(piece))
     screen(Said(Completion("the whole", FinishReason.STOP)))
     assert "begins this turn again" in console.export_text()
-
-
-def test_an_empty_question_is_refused(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ask", str(photo), "  ", "--model", scripted(tmp_path, ANSWER)]) == 2
-    assert "the question is empty" in capsys.readouterr().err
 
 
 def test_a_tool_that_is_not_installed_is_refused_by_name_and_else_told(

@@ -58,19 +58,6 @@ def test_sheet_is_a_picture(tmp_path: Path) -> None:
         assert (255, 40, 200) in {colour for _, colour in sheet.convert("RGB").getcolors(1 << 24) or ()}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nested-squars"], "nested-squares"),
-        (["nested-squares", "--split", "dev"], "train, validation, test"),
-        (["nested-squares", "--set", "moist=3"], "most"),
-    ],
-)
-def test_mistakes_are_named(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["worlds", "sheet", *arguments]) == 2
-    assert words in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("size", [(1, 1), (2, 1), (3, 3), (1, 100), (640, 481)])
 def test_centre_is_never_empty(size: tuple[int, int]) -> None:
     left, top, right, bottom = centre(Image.new("L", size))
@@ -89,11 +76,6 @@ def test_a_turn_that_does_not_do_its_work_is_found() -> None:
     steps = steps_for((0, 0, 2, 2))
     nothing = Trajectory(id="t", task=Task(id="t", question="?"))
     assert failures(nothing, steps) == [1, 2, 3, 4, 5, 6]
-
-
-def test_photo_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--image", str(tmp_path / "none.jpg"), "--out", str(tmp_path)]) == 2
-    assert "Check the path" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")

@@ -35,15 +35,6 @@ def test_nothing_converted_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFi
     assert "no list of messages" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("option", "words"), [("--from", "sharegpt"), ("--dialect", "pyvision")])
-def test_mistakes_are_named(tmp_path: Path, option: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    known = {"--from": "saccade", "--to": "swift", "--dialect": "codev"}
-    known[option] = words[:-1]
-    arguments = [text for pair in known.items() for text in pair]
-    assert main(["convert", str(tmp_path), "--out", str(tmp_path / "out"), *arguments]) == 2
-    assert words in capsys.readouterr().err
-
-
 def test_a_video_is_refused_without_advice_that_cannot_be_followed_here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,11 +76,6 @@ def test_curate_prints_a_table_and_writes_a_run(tmp_path: Path, capsys: pytest.C
     assert "exists already" in capsys.readouterr().err
 
 
-def test_mistakes_are_named_curate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["curate", str(tmp_path)]) == 2
-    assert "--pipeline" in capsys.readouterr().err
-
-
 def test_a_run_is_made_continued_and_guarded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["synth", "circled-letter", "--dialect", "vista", "--out", str(tmp_path / "run"), "--n", "3"]
     assert main(command) == 0
@@ -101,20 +87,6 @@ def test_a_run_is_made_continued_and_guarded(tmp_path: Path, capsys: pytest.Capt
     assert "3 were there before" in capsys.readouterr().out
     assert main([*command, "--set", "expert.verbosity=short"]) == 2
     assert 'expert.verbosity: (not set) -> "short"' in capsys.readouterr().err
-
-
-def test_a_dialect_that_cannot_show_a_world_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["synth", "video-events", "--dialect", "vista", "--out", str(tmp_path), "--n", "1"]) == 2
-    assert "shows pictures only" in capsys.readouterr().err
-
-
-def test_wrong_names_suggest_the_right_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = ["--out", str(tmp_path / "run"), "--n", "1"]
-    assert main(["synth", "circled-leter", "--dialect", "vista", *out]) == 2
-    assert "circled-letter" in capsys.readouterr().err
-    assert main(["synth", "maze", "--dialect", "vista", *out, "--set", "expert.verbosty=short"]) == 2
-    assert "verbosity" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_prompt_file_is_what_the_model_is_shown(

@@ -105,11 +105,6 @@ def test_the_sandbox_imports_neither_attacks_nor_conformance() -> None:
         assert not [line for line in imported if re.search(r"sandbox[. ].*(attacks|conformance)", line)], file
 
 
-def test_unknown_layer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--require", "moat"]) == 2
-    assert "seccomp" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("system", ["darwin", "win32"])
 def test_other_systems_are_told_the_way(
     system: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

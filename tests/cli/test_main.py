@@ -1,4 +1,4 @@
-"""None"""
+"""What all commands share: help, names of options, exit codes, three lines for a mistake, JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from saccade.cli import main as cli
 from saccade.cli.main import main
 from saccade.cli.output import plain_console, print_json
 from saccade.errors import (
-    MediaError,
     ModelLostError,
     ModelRefusedError,
     SaccadeError,
@@ -95,29 +94,29 @@ def test_arguments_reach_the_verb_untouched(verb: typer.Typer, capsys: pytest.Ca
     assert "--numbr" in capsys.readouterr().err
 
 
-def test_exit_code_of_the_verb(verb: typer.Typer) -> None:
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (typer.Exit(7), 7),
+        (KeyboardInterrupt(), 130),
+        (ModelLostError("gone"), 3),
+        (SandboxLostError("gone"), 3),
+        (SandboxFullError("gone"), 3),
+        (ToolLostError("gone"), 3),
+        (SettingsError("gone"), 2),
+        (ModelRefusedError("gone"), 2),
+        (SaccadeError("gone"), 2),
+    ],
+)
+def test_an_outage_is_told_from_a_mistake_and_neither_has_a_traceback(
+    error: BaseException, code: int, verb: typer.Typer, capsys: pytest.CaptureFixture[str]
+) -> None:
     @verb.command()
     def probe() -> None:
-        raise typer.Exit(7)
+        raise error
 
-    assert cli.main(["probe"]) == 7
-
-
-def test_error_of_ours_is_a_message_without_traceback(verb: typer.Typer, capsys: pytest.CaptureFixture[str]) -> None:
-    @verb.command()
-    def probe() -> None:
-        raise MediaError("the picture is broken. Send another.")
-
-    assert cli.main(["probe"]) == 2
-    assert capsys.readouterr().err == "saccade: the picture is broken. Send another.\n"
-
-
-def test_interrupt_is_130(verb: typer.Typer) -> None:
-    @verb.command()
-    def probe() -> None:
-        raise KeyboardInterrupt
-
-    assert cli.main(["probe"]) == 130
+    assert cli.main(["probe"]) == code
+    assert capsys.readouterr().err == ("saccade: gone\n" if isinstance(error, SaccadeError) else "")
 
 
 def test_fault_of_ours_keeps_its_traceback(verb: typer.Typer) -> None:
@@ -228,29 +227,6 @@ def test_the_page_has_the_names_that_are_shared() -> None:
         if sum(option in options(command) for command in commands().values()) >= 5
     }
     assert shared - {"--verbose", "--log-file"} == listed
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (ModelLostError, 3),
-        (SandboxLostError, 3),
-        (SandboxFullError, 3),
-        (ToolLostError, 3),
-        (SettingsError, 2),
-        (ModelRefusedError, 2),
-        (SaccadeError, 2),
-    ],
-)
-def test_an_outage_is_told_from_a_mistake(
-    error: type[SaccadeError], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fails(name: str, verb: cli.Verb) -> object:
-        raise error("gone")
-
-    monkeypatch.setattr(cli, "load", fails)
-    assert cli.main(["runs"]) == code
-    assert capsys.readouterr().err == "saccade: gone\n"
 
 
 def test_the_page_has_every_exit_code() -> None:

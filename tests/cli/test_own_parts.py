@@ -13,7 +13,6 @@ from PIL import Image
 from tests.test_extending import FILES
 
 from saccade.cli.main import main
-from saccade.cli.output import plain_console
 from saccade.core.settings import save_settings
 from saccade.episode.ask import AskSettings, suited
 from saccade.errors import RegistryError, SettingsError
@@ -54,7 +53,6 @@ def evaluate(source: str, *more: str, out: str = "run") -> int:
         ("DIALECT = None\n", "a value of type NoneType without id, stop"),
         ("from shout import Shout\nDIALECT = Shout\n", "the class Shout; name an object of it"),
         ("from shout import Shout\nDIALECT = Shout(id='pyvision@1')\n", "has the id pyvision@1, which is another"),
-        ("DIALECT = 1 / 0\n", "ZeroDivisionError: division by zero"),
     ],
 )
 def test_a_dialect_that_is_none(here: Path, capsys: pytest.CaptureFixture[str], source: str, said: str) -> None:
@@ -163,16 +161,9 @@ def test_an_error_inside_a_part_is_told_with_its_line(here: Path, capsys: pytest
     assert main(["protocols", "run", "--only", "broken.py:PROTOCOL"]) == 2
     printed = capsys.readouterr().err
     assert "row of the sample red-patch@1/test/" in printed
-    assert "AttributeError: 'Trajectory' object has no attribute 'nothing' (" in printed
-    assert "broken.py, line 21)" in printed
+    assert "AttributeError: 'Trajectory' object has no attribute 'nothing'\n" in printed
+    assert "broken.py, line 21" in printed
     assert "Traceback" not in printed
-    (here / "graders.py").write_text(
-        "class Bad:\n    def grade(self, answer, task):\n        return task.gold\n\nBAD = Bad()\n"
-    )
-    assert evaluate("red_patch.py:WORLD", "--n", "2", "--grader", "graders.py:BAD", out="graded") == 2
-    printed = capsys.readouterr().err
-    assert "AttributeError: 'Task' object has no attribute 'gold'" in printed
-    assert "graders.py, line 3, in grade:\n    return task.gold" in printed
     (here / "slashed.py").write_text(FILES["brevity.py"].replace('Protocol("brevity"', 'Protocol("../brevity"'))
     assert main(["protocols", "run", "--only", "slashed.py:PROTOCOL"]) == 2
     assert "use letters, digits" in capsys.readouterr().err
@@ -287,8 +278,3 @@ def test_protocols_say_that_a_dialect_is_not_here(here: Path, capsys: pytest.Cap
     (here / "scream.py").write_text("from shout import Shout\nSCREAM = Shout(id='scream@1')\n")
     assert main(["protocols", "asked", "--only", "errors", "--dialect", "scream.py:SCREAM"]) == 0
     assert "not installed" not in capsys.readouterr().err
-
-
-def test_a_screen_prints_words_between_colons_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    plain_console().print("vista-figureqa:train: 4 tasks, [b]", highlight=False)
-    assert capsys.readouterr().out == "vista-figureqa:train: 4 tasks, [b]\n"

@@ -8,7 +8,6 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +22,6 @@ from saccade.errors import (
     ModelRefusedError,
     SandboxClosedError,
     SandboxLostError,
-    SettingsError,
 )
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
@@ -288,13 +286,3 @@ async def test_a_stopped_is_heard_too(tmp_path: Path) -> None:
     heard: list[Event] = []
     await run_episode(plan(wall_seconds=0.01), Waiting(), None, MediaStore(tmp_path), watch=heard.append)
     assert heard[-1] == Stopped(StopReason.WALL_LIMIT)
-
-
-async def test_a_model_of_ones_own_that_gives_a_text_is_named(tmp_path: Path) -> None:
-    class Wrong(ScriptedModel):
-        async def complete(self, *rest: Any, **more: Any) -> Any:
-            return "a text"
-
-    store = MediaStore(tmp_path)
-    with pytest.raises(SettingsError, match=r"complete\(\) gave a value of class str, and must give Completion"):
-        await run_episode(plan(of=stored_task(store)), Wrong(["x"]), None, store)

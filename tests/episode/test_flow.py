@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from tests.episode.support import ANSWER, CODE, FAILED, LOST, NOTHING, OK, by_hand, picture, plan, said, shows
 
 from saccade.dialects.native import NativeDialect
-from saccade.dialects.pyvision import PyVisionDialect
 from saccade.dialects.registry import load_dialect
 from saccade.dialects.vista import VistaDialect
 from saccade.episode.flow import Ask, Call, Plan, Reply, Run, Said, Stopped, as_done, flow
 from saccade.episode.workbench import equipped
-from saccade.errors import SettingsError
 from saccade.models.base import Completion
 from saccade.record.content import Answer, Code, ParseError, ToolCall
 from saccade.record.execution import Execution
@@ -399,13 +396,3 @@ def test_an_empty_turn_is_asked_again_and_three_end_the_episode() -> None:
 def test_what_was_bent_is_kept_with_its_turn() -> None:
     _, outcome = by_hand(plan(), [Said(Completion(ANSWER, FinishReason.STOP, notes=("bent",)))])
     assert outcome.turns[0].notes == ("bent",)
-
-
-def test_own_code_that_gives_the_wrong_thing_is_named() -> None:
-    class Wrong(PyVisionDialect):
-        def observe(self, execution: Execution, pictures: int) -> Any:
-            return None
-
-    dialect = Wrong("mine@1")
-    with pytest.raises(SettingsError, match=r"mine@1.observe\(\) gave a value of class NoneType, and must give Observ"):
-        by_hand(plan(dialect), [CODE, OK])

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from saccade.cli.main import main
+from saccade.core.disk import one_writer
 from saccade.core.recipes import FOLDER, find_recipe, recipe_list, recipe_names
 from saccade.core.settings import Settings, save_settings
 from saccade.errors import SettingsError
-from saccade.training.folder import SETTINGS, check_folder, locked_folder
+from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.rl.recipe import load_recipe
 from saccade.training.rl.settings import RlSettings
 from saccade.training.sft.settings import DataSettings, SftSettings
@@ -56,22 +57,22 @@ def test_a_folder_of_something_else_and_of_other_settings_are_refused(tmp_path: 
 def test_a_second_process_is_refused_with_the_number_of_the_first(tmp_path: Path) -> None:
     save_settings(Small(), tmp_path / SETTINGS)
     program = (
-        "import sys; from pathlib import Path; from saccade.training.folder import locked_folder\n"
-        "with locked_folder(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from saccade.core.disk import one_writer\n"
+        "with one_writer(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     first = subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert first.stdout is not None
     assert first.stdout.readline() == "held\n"
-    with pytest.raises(SettingsError, match=f"process {first.pid} trains in"):
+    with pytest.raises(SettingsError, match=f"process {first.pid} on .* writes to"):
         check_folder(Small(), tmp_path, resume=True)
-    with pytest.raises(SettingsError, match=f"process {first.pid} trains in"), locked_folder(tmp_path):
+    with pytest.raises(SettingsError, match=f"process {first.pid} on .* writes to"), one_writer(tmp_path):
         pass
     first.kill()  # the lock is gone with the process
     first.communicate()
     check_folder(Small(), tmp_path, resume=True)
-    with locked_folder(tmp_path):
+    with one_writer(tmp_path):
         pass
 
 

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from saccade.cli.output import visible
 from saccade.episode.flow import IDLE_NOTICE, Ask, Call, Event, Notice, Ran, Run, Said, Wrote, idle_detail
+from saccade.record.content import ParseError
 from saccade.record.execution import Execution, Status
-from saccade.record.trajectory import STOPS, StopReason, Trajectory
+from saccade.record.trajectory import STOPS, StopReason, Trajectory, Turn
 
 
 class AskScreen:
@@ -35,6 +36,8 @@ class AskScreen:
         if isinstance(event, Ask):
             if self._idle == IDLE_NOTICE and self._dialect:
                 self._note(idle_detail(self._dialect, self._idle), style="yellow")
+            if event.turns:
+                self._not_run(event.turns[-1])
             self._idle += 1
             self._turn += 1
             self._streamed, self._in_fence = "", False
@@ -106,6 +109,13 @@ class AskScreen:
         ok = execution.status is Status.OK
         time = "" if seconds is None else f", {seconds:.2f} s"
         self._console.print(Text(f"{execution.status.value}{time}", style="green" if ok else "red"))
+
+    def _not_run(self, turn: Turn) -> None:
+        """Say why nothing ran of what the model asked for, or not all."""
+        if isinstance(turn.action, ParseError):
+            self._note(f"nothing was run: {visible(turn.action.reason)}", style="yellow")
+        elif len(turn.calls) > 1:
+            self._note(f"of {len(turn.calls)} calls only the first was made", style="yellow")
 
     def _note(self, text: str, style: str = "dim") -> None:
         self._console.print(Text(text, style=style))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.output import AsJson, counted, print_json, teller
+from saccade.cli.output import AsJson, counted, print_json, print_some, teller
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=N
 
 Wanted = Annotated[str, typer.Argument(help="A card: its id, or the path of a .toml file.")]
 
-_BROKEN_SHOWN = 20
 _FILES_SHOWN = 8
 
 
@@ -85,10 +83,7 @@ def check(
             *(f"split         {split}: {'also' if there else 'not'} here ({name})" for split, name, there in splits),
         ):
             print(line)
-    for problem in findings.problems[:_BROKEN_SHOWN]:
-        print(f"  {problem}", file=sys.stderr)
-    if len(findings.problems) > _BROKEN_SHOWN:
-        print(f"  and {len(findings.problems) - _BROKEN_SHOWN} more", file=sys.stderr)
+    print_some(findings.problems)
     if findings.problems or (complete and not findings.complete):
         raise typer.Exit(1)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli.list import print_recipes
-from saccade.cli.output import AsJson, count_bar, counted, print_json, teller, waiting
+from saccade.cli.output import AsJson, OpenIt, PagePort, count_bar, counted, print_json, teller, waiting
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -326,10 +326,8 @@ def review(
     ] = False,
     count: Annotated[int, typer.Option("--n", min=1, help="With --rate, tasks of each source.")] = 40,
     seed: Annotated[int, typer.Option(min=0, help="With --rate, which tasks are drawn: the same for all raters.")] = 0,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
-    open_it: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
-    ] = False,
+    port: PagePort = 0,
+    open_it: OpenIt = False,
 ) -> None:
     """Look through a run or through tasks by hand: keep, drop, correct the gold answer, or rate from 1 to 5."""
     if ratings:
@@ -348,8 +346,7 @@ def review(
         for reason in report.filters[-1].reasons:
             print(f"  {reason.reason}: {reason.count}")
         return
-    from saccade.cli.web import serve_app
-    from saccade.core.local_page import HOST
+    from saccade.cli.web import serve_page
     from saccade.training.sft.review import DecisionLog, ReviewItems
     from saccade.training.sft.review_server import Reviewer, review_app
 
@@ -357,14 +354,11 @@ def review(
     reviewer = Reviewer(items, DecisionLog(folder), secrets.token_urlsafe(16))
     address = f"{{url}}/?token={reviewer.token}"
     decided = f"{len(items.names)} items, {len(reviewer.log)} decided. Ctrl-C ends it; decisions are kept."
-    opened = address if open_it else ""
-    app = review_app(reviewer)
-    raise typer.Exit(serve_app(app, HOST, port, f"{decided}\n{address}", grace_seconds=1, opened=opened))
+    raise typer.Exit(serve_page(review_app(reviewer), port, f"{decided}\n{address}", address, open_it=open_it))
 
 
 def _rate(folders: list[Path], rater: str, count: int, seed: int, port: int, open_it: bool) -> int:
-    from saccade.cli.web import serve_app
-    from saccade.core.local_page import HOST
+    from saccade.cli.web import serve_page
     from saccade.training.sft.rating import RatingLog, sheets
     from saccade.training.sft.rating_server import Raters, rating_app
     from saccade.training.sft.review import ReviewItems
@@ -380,9 +374,7 @@ def _rate(folders: list[Path], rater: str, count: int, seed: int, port: int, ope
     address = f"{{url}}/?token={raters.token}"
     rated = sum(map(raters.is_rated, raters.sheets))
     said = f"{len(raters.sheets)} sheets, {rated} rated by {rater}. Ctrl-C ends it; ratings are kept in each run."
-    return serve_app(
-        rating_app(raters), HOST, port, f"{said}\n{address}", grace_seconds=1, opened=address if open_it else ""
-    )
+    return serve_page(rating_app(raters), port, f"{said}\n{address}", address, open_it=open_it)
 
 
 def _written(folder: Path, out: Path, undecided: str) -> CurateReport:

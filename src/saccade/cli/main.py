@@ -116,19 +116,16 @@ def run(app: typer.Typer, arguments: list[str], name: str) -> int:
     except SaccadeError as error:
         print(f"saccade: {error_text(str(error))}", file=sys.stderr)
         return 3 if isinstance(error, _OUTAGES) else 2
-    except OSError as error:
-        if error.errno is None or isinstance(error, ConnectionError):
-            raise
-        print(f"saccade: {disk_words(error)}", file=sys.stderr)
-        return 3
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        own = blame(error)
-        if not own:
+        if own := blame(error):
+            print(f"saccade: {own}", file=sys.stderr)
+            return 2
+        if not isinstance(error, OSError) or error.errno is None or isinstance(error, ConnectionError):
             raise
-        print(f"saccade: {own}", file=sys.stderr)
-        return 2
+        print(f"saccade: {disk_words(error)}", file=sys.stderr)
+        return 3
     return 0
 
 

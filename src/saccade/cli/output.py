@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
@@ -26,10 +26,23 @@ AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
 
+OpenIt: TypeAlias = Annotated[
+    bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
+]
+PagePort: TypeAlias = Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")]
+
 
 def print_json(value: object) -> None:
     """Print a value on one line: what JSON has, and data classes, records, paths and mappings in it."""
     print(json.dumps(value, ensure_ascii=False, default=_plain))
+
+
+def print_some(lines: Sequence[object], most: int = 20) -> None:
+    """Print the first lines to standard error, as plain text, and how many more there are."""
+    for line in lines[:most]:
+        print(visible(f"  {line}"), file=sys.stderr)
+    if len(lines) > most:
+        print(f"  and {len(lines) - most} more", file=sys.stderr)
 
 
 def teller(as_json: bool) -> Callable[[str], None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.output import AsJson, count_bar, counted, print_json, waiting
+from saccade.cli.output import AsJson, OpenIt, PagePort, count_bar, counted, print_json, waiting
 from saccade.core.registry import did_you_mean
 from saccade.errors import RecordError, SettingsError
 
@@ -160,20 +160,17 @@ def regrade(
 @view_verb.command()
 def view(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, or one with runs in it.")] = Path("runs"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 8765,
-    open_it: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
-    ] = False,
+    port: PagePort = 8765,
+    open_it: OpenIt = False,
 ) -> None:
     """Serve a run, or all runs of a folder, as pages that follow an evaluation while it runs."""
-    from saccade.cli.web import serve_app
-    from saccade.core.local_page import HOST
+    from saccade.cli.web import serve_page
     from saccade.report.live import viewer
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the folder of a run, or one with runs in it.")
     line = f"{{url}}/ shows {str(folder).replace('{', '{{').replace('}', '}}')}; Ctrl-C ends it"
-    raise typer.Exit(serve_app(viewer(folder), HOST, port, line, grace_seconds=1, opened="{url}/" if open_it else ""))
+    raise typer.Exit(serve_page(viewer(folder), port, line, "{url}/", open_it=open_it))
 
 
 EPILOG = (
@@ -191,9 +188,7 @@ def report(
         Path | None, typer.Option(help="File to write. [default: report.html in the first run's folder]")
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the page. [default: the names of the runs]")] = "",
-    open_it: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
-    ] = False,
+    open_it: OpenIt = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a page of evaluations and training runs; means over a paper's benchmarks, with its own, are printed too."""

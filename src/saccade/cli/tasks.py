@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.output import AsJson, count_bar, counted, print_json, teller, visible, waiting
+from saccade.cli.output import AsJson, count_bar, counted, print_json, print_some, teller, visible, waiting
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
-_BROKEN_SHOWN = 20
 _WORLD_TASKS = 100
 """Tasks of a world where nobody says how many: enough to see what it asks."""
 
@@ -67,10 +66,7 @@ def check(
             wrong += [problem for problem in problems if problem is not None]
     if as_json:
         print_json({"sources": counts(opened), "broken": wrong})
-    for problem in wrong[:_BROKEN_SHOWN]:
-        print(visible(f"  {problem}"), file=sys.stderr)
-    if len(wrong) > _BROKEN_SHOWN:
-        print(f"  and {len(wrong) - _BROKEN_SHOWN} more", file=sys.stderr)
+    print_some(wrong)
     if wrong:
         print(f"broken rows: {len(wrong)}", file=sys.stderr)
         raise typer.Exit(1)

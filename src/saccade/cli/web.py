@@ -63,6 +63,13 @@ def serve_app(
         return runner.run(_serve(uvicorn.Server(config), host, line, opened))
 
 
+def serve_page(application: Any, port: int, line: str, address: str, *, open_it: bool) -> int:
+    """Serve pages to this machine only, and open `address` (with `{url}`) in the browser where that is wanted."""
+    from saccade.core.local_page import HOST
+
+    return serve_app(application, HOST, port, line, grace_seconds=1, opened=address if open_it else "")
+
+
 async def _serve(server: uvicorn.Server, host: str, line: str, opened: str) -> int:
     serving = asyncio.create_task(server.serve())
     while not server.started and not serving.done():

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shutil
+import socket
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
+from typing import TextIO
 
 from saccade.core.registry import Reference, digest, loaded, reference
 from saccade.errors import RecordError, SettingsError
@@ -58,17 +62,105 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
     Raises:
         RecordError: `folder` exists and is not an empty folder.
+        SettingsError: another process is making it.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RecordError(f"{folder} exists already. Name a new folder, or delete that one.")
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(partial, ignore_errors=True)  # in a container a killed run often had the same number
-    partial.mkdir(parents=True)
+    partial = partial_folder(folder)
+    with one_writer(partial):
+        for left in partial.iterdir():  # of a run that was killed
+            if left.name != LOCK:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        try:
+            yield partial
+            partial.replace(folder)
+            (folder / LOCK).unlink(missing_ok=True)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `RecordError` if `folder` is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise RecordError(f"{folder} is a file, and a run needs a folder. Name a folder, existing or new.")
+
+
+LOCK = ".lock"
+"""File in a folder that one process writes; its text says which process that is, and on which host."""
+_held: dict[Path, os.stat_result] = {}
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def one_writer(folder: Path) -> Iterator[None]:
+    """Hold `folder`, made if missing, for this process; the hold ends with the process, however that ends.
+
+    Raises:
+        RecordError: it is a file.
+        SettingsError: another process holds it, under whatever path; says which.
+        OSError: it cannot be made or written.
+    """
+    check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = folder.resolve()
+    with _locked(folder, alone=True) as file:
+        try:
+            with writing(folder / LOCK):
+                file.truncate(0)
+                os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
+            _held[name] = os.fstat(file.fileno())
+            yield
+        finally:
+            if os.fstat(file.fileno()).st_nlink:
+                (folder / LOCK).unlink(missing_ok=True)
+            _held.pop(name, None)
+            with suppress(OSError):  # it holds what was written
+                folder.rmdir()
+
+
+def check_free(folder: Path) -> None:
+    """Raise `SettingsError` where another process writes to `folder`, as `one_writer` does; holds nothing."""
+    if (folder / LOCK).exists():
+        with _locked(folder, alone=False):
+            pass
+
+
+def check_there(folder: Path) -> None:
+    """Raise `RecordError` where a folder that this process holds was deleted or put elsewhere in the meantime."""
+    held = _held.get(folder.resolve())
     try:
-        yield partial
-        partial.replace(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        gone = held is not None and not os.path.samestat(held, os.stat(folder / LOCK))
+    except FileNotFoundError:
+        gone = True
+    if gone:
+        raise RecordError(
+            f"{folder} was deleted or moved while this run wrote to it, and what it held is not there any more. "
+            "Put it back and give the same command again, or begin anew."
+        )
+
+
+@contextmanager
+def _locked(folder: Path, *, alone: bool) -> Iterator[TextIO]:
+    while True:
+        with (folder / LOCK).open("a+", encoding="utf-8") as file:
+            try:
+                if sys.platform != "win32":
+                    import fcntl
+
+                    fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise SettingsError(
+                    f"{file.read().strip() or 'another process'} writes to {folder}. Wait for it, end it, or name "
+                    "another folder."
+                ) from None
+            except OSError as error:
+                _log.warning(
+                    "%s cannot be locked (%s): see that no second process writes there.", folder, error.strerror
+                )
+            if os.fstat(file.fileno()).st_nlink:  # else the one who held it has just removed it
+                yield file
+                return
 
 
 def begin_folder(folder: Path) -> Path:

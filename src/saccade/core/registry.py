@@ -276,6 +276,11 @@ def is_subclass(kind: type, words: str) -> Lacks:
     return lacks
 
 
+def all_of(*checks: Lacks) -> Lacks:
+    """Check by each of `checks`, in their order."""
+    return lambda value: next(filter(None, (check(value) for check in checks)), "")
+
+
 def has_members(names: Iterable[str]) -> Lacks:
     """Check for an object that has members of these names."""
     wanted = tuple(names)

@@ -14,12 +14,24 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self, cast
 
+from saccade.core.seam import seam
 from saccade.dialects.boxes import SENTENCES, BoxSpace
 from saccade.dialects.prompt_texts import NO_PROMPTS, SYSTEM, Prompts
 from saccade.dialects.question import split_at_media
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
-from saccade.record.content import Action, ImagePart, MediaPart, Message, Part, TextPart, ToolCall
+from saccade.record.content import (
+    Action,
+    Answer,
+    Code,
+    ImagePart,
+    MediaPart,
+    Message,
+    ParseError,
+    Part,
+    TextPart,
+    ToolCall,
+)
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason
@@ -258,6 +270,16 @@ class Dialect(ABC):
     def _with(self, **fields: object) -> Self:
         changed: Any = self
         return cast(Self, replace(changed, **fields))
+
+
+def parsed(dialect: Dialect, text: str, finish: FinishReason) -> Action:
+    """Return what `dialect.parse` reads. Raises `OwnCodeError` where a dialect of a user's own gives no action."""
+    return seam(dialect.parse, Code, ToolCall, Answer, ParseError)(text, finish)
+
+
+def opened(dialect: Dialect, task: Task) -> Opening:
+    """Return what `dialect.open` writes. Raises `OwnCodeError` where a dialect of a user's own gives something else."""
+    return seam(dialect.open, Opening)(task)
 
 
 # How questions, pictures and observations are in the parts of a message, for dialects without numbered tags.

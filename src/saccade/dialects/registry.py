@@ -7,19 +7,16 @@ imported before it is asked for.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
-from saccade.core.registry import PresetRegistry, has_members, is_a
-from saccade.dialects.base import Dialect
+from saccade.core.registry import PresetRegistry, all_of, has_members, is_a
+from saccade.core.seam import has_methods, seam
+from saccade.dialects.base import Dialect, Observation, parsed
 from saccade.errors import RegistryError
-
-_members = has_members(("id", "stop", "session", "sandbox", "limits"))
-_class = is_a(Dialect, "an object of a subclass of saccade.dialects.base.Dialect")
-
-
-def _lacks(value: object) -> str:
-    return _members(value) or _class(value)
-
+from saccade.record.content import Message
+from saccade.record.execution import Execution, Status
+from saccade.record.trajectory import FinishReason
 
 DIALECTS: Final = PresetRegistry[Dialect](
     "dialects",
@@ -37,7 +34,11 @@ DIALECTS: Final = PresetRegistry[Dialect](
         "direct@1": "saccade.dialects.direct:PRESETS",
         "hosted@1": "saccade.dialects.direct:HOSTED_PRESETS",
     },
-    _lacks,
+    all_of(
+        has_members(("id", "stop", "session", "sandbox", "limits")),
+        is_a(Dialect, "an object of a subclass of saccade.dialects.base.Dialect"),
+        has_methods(Dialect),
+    ),
 )
 
 _named: dict[str, Dialect] = {}
@@ -54,8 +55,19 @@ def load_dialect(name: str) -> Dialect:
     if DIALECTS.code(name) is not None:
         if DIALECTS.has(dialect.id.partition(":")[0]):
             raise RegistryError(f"{name} has the id {dialect.id}, which is another dialect's. Give it one of its own.")
+        _rehearse(dialect)
         _named[dialect.id] = dialect
     return dialect
+
+
+def _rehearse(dialect: Dialect) -> None:
+    """Have a dialect of a user's own read and write once, so that what is wrong with it shows before an episode."""
+    for text in ("", "The answer is 1."):
+        parsed(dialect, text, FinishReason.STOP)
+    with suppress(ValueError):  # it has nothing to observe
+        seam(dialect.observe, Observation)(Execution(status=Status.OK), 1)
+    seam(dialect.correct, Observation, type(None))("?", 1)
+    seam(dialect.ask_for_answer, Message, type(None))()
 
 
 def recorded_dialect(recorded: str) -> Dialect:

@@ -21,6 +21,7 @@ from PIL import Image
 from pydantic import BaseModel
 
 from saccade.core import sync
+from saccade.core.disk import one_writer
 from saccade.core.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.core.settings import load_settings, settings_toml
 from saccade.dialects.base import Dialect
@@ -197,6 +198,7 @@ async def answered(
         if out is not None:
             from saccade.episode.run_folder import mended
 
+            stack.enter_context(one_writer(out))
             folder = mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
         store = (MediaStore(root) if folder is None else folder.store).limited(settings.media.limits)

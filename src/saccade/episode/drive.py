@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from saccade.core.disk import disk_words
 from saccade.core.plugins import own_version
+from saccade.core.seam import awaited
 from saccade.episode.flow import (
     Ask,
     Call,
@@ -32,7 +33,6 @@ from saccade.episode.flow import (
     Stopped,
     Wrote,
     flow,
-    own,
 )
 from saccade.episode.workbench import Workbench
 from saccade.errors import (
@@ -40,6 +40,7 @@ from saccade.errors import (
     IsolationError,
     ModelLostError,
     ModelRefusedError,
+    RecordError,
     SaccadeError,
     SandboxError,
     ToolLostError,
@@ -139,14 +140,14 @@ class Performer:
         start = self.clock()
         on_text = None if self.watch is unwatched else self._wrote
         try:
-            completion = await self._model.complete(effect.request, self._media, on_text=on_text)
+            ask = awaited(self._model.complete, Completion)
+            completion = await ask(effect.request, self._media, on_text=on_text)
         except ContextLimitError as error:
             return Stopped(StopReason.CONTEXT_LIMIT, str(error))
         except ModelRefusedError as error:
             return Stopped(StopReason.MODEL_REFUSED, str(error))
         except ModelLostError as error:
             return Stopped(StopReason.MODEL_LOST, str(error))
-        own(completion, (Completion,), f"{self._model.name}.complete()")
         seconds, usage = self.clock() - start, completion.usage
         _log.debug("Turn %d: %s tokens in %.1f s.", len(effect.turns) + 1, usage.sampled_tokens, seconds)
         return Said(completion, seconds)
@@ -295,8 +296,8 @@ async def run_kept(
     )
     try:
         folder.append(trajectory)
-    except OSError as error:
-        raise NotKeptError(trajectory, disk_words(error)) from error
+    except (OSError, RecordError) as error:  # a full disk, or a folder that was deleted meanwhile
+        raise NotKeptError(trajectory, disk_words(error) if isinstance(error, OSError) else str(error)) from error
     if journal.problem:
         watch(Notice(journal.problem))
     return trajectory

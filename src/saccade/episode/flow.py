@@ -26,10 +26,10 @@ from functools import cache, cached_property, lru_cache
 from itertools import islice
 from typing import Final, TypeVar
 
-from saccade.dialects.base import Dialect, Observation, Opening
+from saccade.core.seam import seam
+from saccade.dialects.base import Dialect, Observation, Opening, opened, parsed
 from saccade.dialects.boxes import Seen, in_pixels
 from saccade.episode.shown import ShownAs, as_shown, opened_as_shown
-from saccade.errors import SettingsError
 from saccade.models.base import Completion, Request, ToolSpec
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall
@@ -132,13 +132,6 @@ def _warn_left(note: str) -> None:
     _log.warning(note)
 
 
-def own(value: object, kinds: tuple[type, ...], what: str) -> None:
-    """Raise `SettingsError` for a value of another class than it must be, which the user's own code gave."""
-    if not isinstance(value, kinds):
-        names = " or ".join(kind.__name__ for kind in kinds)
-        raise SettingsError(f"{what} gave a value of class {type(value).__name__}, and must give {names}.")
-
-
 # Turns without an action: how many there are at the end of an episode, and what may help.
 #
 # A model that does not follow its dialect writes prose, is told so, and writes prose again. Nothing here decides when
@@ -228,7 +221,7 @@ class Plan:
         """How the episode begins. Raises `SettingsError` for a task that the dialect cannot show."""
         if self.dialect.code_sees_shown and self.shown:
             return opened_as_shown(self.task, self.dialect, self.shown)
-        return as_shown(self.opened or self.dialect.open(self.task), self.shown)
+        return as_shown(self.opened or opened(self.dialect, self.task), self.shown)
 
     def shown_part(self, part: ImagePart) -> ImagePart:
         """Return the picture as which a picture of the task is shown."""
@@ -350,8 +343,7 @@ class _Talk:
         if dialect.functions:
             calls, spoken = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
         declined = completion.finish is FinishReason.DECLINED
-        action = ParseError(reason="The model refused.") if declined else dialect.parse(spoken, completion.finish)
-        own(action, (Code, ToolCall, Answer, ParseError), f"{dialect.id}.parse()")
+        action = ParseError(reason="The model refused.") if declined else parsed(dialect, spoken, completion.finish)
         left = None if calls or declined or isinstance(action, Answer) else dialect.left_in_text(spoken)
         self.several = left is not None and left.several
         notes = completion.notes
@@ -420,8 +412,7 @@ class _Talk:
         same, most = repeats(self.turns), self.plan.limits.repeated_calls
         if most is not None and same >= most:
             return StopReason.STUCK
-        observation = self.plan.dialect.observe(execution, self.shown)
-        own(observation, (Observation,), f"{self.plan.dialect.id}.observe()")
+        observation = seam(self.plan.dialect.observe, Observation)(execution, self.shown)
         if self.several:
             observation = told(observation, _SEVERAL)
         if most is not None and same >= REPEAT_NOTICE:
@@ -434,7 +425,7 @@ class _Talk:
         if limit is not None and idle_turns(self.turns) >= limit:
             return StopReason.NO_ACTION
         reason = error.reason if isinstance(error, ParseError) else ""
-        observation = self.plan.dialect.correct(reason, self.shown)
+        observation = seam(self.plan.dialect.correct, Observation, type(None))(reason, self.shown)
         if observation is None:
             return StopReason.NO_ACTION
         return self._show(observation)
@@ -443,7 +434,7 @@ class _Talk:
         """Ask for the answer because of the limit `reason`, if that limit and the dialect leave room for it."""
         if reason not in (StopReason.TURN_LIMIT, StopReason.IMAGE_LIMIT, StopReason.PIXEL_LIMIT):
             return False
-        request = self.plan.dialect.ask_for_answer()
+        request = seam(self.plan.dialect.ask_for_answer, Message, type(None))()
         if request is None:
             return False
         self.limit = reason

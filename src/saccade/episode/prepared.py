@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from saccade.dialects.base import Dialect, Opening
+from saccade.dialects.base import Dialect, Opening, opened
 from saccade.dialects.question import VideoNotShownError
 from saccade.episode.settings import EpisodeSettings, SessionLimits
 from saccade.episode.shown import ShownAs, of_videos, scaled_down
@@ -54,7 +54,7 @@ def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: Med
     """
     task = _with_frames(task, dialect, settings, store)
     shown = scaled_down(task, settings.media.shown_pixels, store, dialect)
-    opening = dialect.open(task)
+    opening = opened(dialect, task)
     check_room(task, dialect, opening, store, local=not has_own_limits(settings.sandbox))
     return Prepared(task, dialect, shown, opening)
 
@@ -67,11 +67,11 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
     notes = []
     with_frames = _with_frames(task, dialect, settings, store)
     try:
-        opening = dialect.open(with_frames)
+        opening = opened(dialect, with_frames)
     except VideoNotShownError:
         wanted = FRAMES_OF_ASK.model_copy(update=settings.frames.model_dump(exclude_defaults=True))
         with_frames = framed(task, wanted, store)
-        opening = dialect.open(with_frames)
+        opening = opened(dialect, with_frames)
         why = f", since dialect {dialect.id} shows pictures only"
         notes += _of_frames(with_frames, wanted, why)
     else:

@@ -8,6 +8,7 @@ reads the ids of its trajectories and nothing else, so that a long run is contin
 
 from __future__ import annotations
 
+import logging
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,7 +19,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, NonNegativeInt
 
-from saccade.core.disk import check_files, disk_words
+from saccade.core.disk import check_files, check_folder, check_there, disk_words
 from saccade.core.settings import Settings, differences, load_saved, save_settings, settings_toml
 from saccade.episode.flow import Plan
 from saccade.errors import RecordError, SettingsError
@@ -27,6 +28,8 @@ from saccade.record.base import SCHEMA_VERSION, Record, SchemaVersion
 from saccade.record.codec import append_lines, loads, read_ids, recover_lines
 from saccade.record.execution import Execution
 from saccade.record.trajectory import Trajectory, Turn
+
+_log = logging.getLogger(__name__)
 
 TRAJECTORIES = "trajectories.jsonl"
 MEDIA = "media"
@@ -43,8 +46,7 @@ class RunFolder:
         Raises:
             RecordError: `root` is a file, or its trajectories cannot be read.
         """
-        if root.exists() and not root.is_dir():
-            raise RecordError(f"{root} is a file, and a run needs a folder. Name a folder, existing or new.")
+        check_folder(root)
         self.root = root
         self.store = MediaStore(root / MEDIA)
         self._ids = set(read_ids(self.path, Trajectory)) if self.path.exists() else set()
@@ -75,7 +77,12 @@ class RunFolder:
         return self.root / UNFINISHED / f"{quote(trajectory_id, safe='#')}.jsonl"
 
     def append(self, *trajectories: Trajectory) -> None:
-        """Keep the trajectories, in place of their journals; their media must lie in `store` already."""
+        """Keep the trajectories, in place of their journals; their media must lie in `store` already.
+
+        Raises:
+            RecordError: the folder was deleted while this process held it (`saccade.core.disk.one_writer`).
+        """
+        check_there(self.root)
         self.root.mkdir(parents=True, exist_ok=True)
         append_lines(self.path, trajectories)
         self._ids.update(item.id for item in trajectories)
@@ -107,7 +114,14 @@ def mended(root: Path) -> RunFolder:
     """
     if (root / TRAJECTORIES).is_file():
         recover_lines(root / TRAJECTORIES)
+        note_empty(root / TRAJECTORIES)
     return RunFolder(root)
+
+
+def note_empty(file: Path) -> None:
+    """Warn of a file of trajectories that holds none."""
+    if not file.stat().st_size:
+        _log.warning("%s is empty: no episode is in it. If some were, the file was cut and they are gone.", file)
 
 
 # An episode while it is played: each turn is on the disk before anything else is done, so a kill loses one call.
@@ -273,6 +287,8 @@ def _outcome(execution: Execution) -> tuple[object, ...]:
 
 
 SETTINGS = "settings.toml"
+_OF_WORK = (TRAJECTORIES, UNFINISHED, "tasks.jsonl", "rejected.jsonl")
+"""Files and folders that exist once an episode was begun, or a picture was asked about."""
 
 
 S = TypeVar("S", bound=Settings)
@@ -295,10 +311,19 @@ def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = (
 def check_continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> None:
     """Raises `SettingsError` as `continued` does, and changes nothing."""
     saved, lines = root / SETTINGS, root / TRAJECTORIES
-    if saved.exists():
+    if saved.exists() and not came_to_nothing(root):
         _check(root, saved_settings(type(settings), root), settings, may_differ)
     elif lines.exists():
         raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
+
+
+def came_to_nothing(root: Path) -> bool:
+    """Tell whether a run was begun in `root` and nothing of it was kept, so that any other may begin there."""
+    return (root / SETTINGS).exists() and not any((root / name).exists() for name in _OF_WORK)
+
+
+class OtherCommandError(SettingsError):
+    """The settings in a run folder are those of another command."""
 
 
 def saved_settings(kind: type[S], root: Path) -> S:
@@ -312,7 +337,7 @@ def saved_settings(kind: type[S], root: Path) -> S:
     except (OSError, ValueError):
         missing = set()  # what is wrong with the file is said below
     if missing:
-        raise SettingsError(
+        raise OtherCommandError(
             f"{root} holds the run of another command: its {SETTINGS} does not say {' and '.join(sorted(missing))}. "
             "Name another folder."
         )

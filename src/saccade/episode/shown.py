@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from saccade.dialects.base import Dialect, Opening, join_texts
+from saccade.dialects.base import Dialect, Opening, join_texts, opened
 from saccade.dialects.boxes import SENTENCES
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, Message, Part, TextPart
 from saccade.record.task import Task
 from saccade.tasks.own_media import own_name
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ def opened_as_shown(task: Task, dialect: Dialect, shown: Mapping[str, ShownAs]) 
         for item in task.media
     ]
     small = {item.part.sha256: item for item in shown.values()}
-    return as_shown(dialect.open(task.model_copy(update={"media": tuple(media)})), small)
+    return as_shown(opened(dialect, task.model_copy(update={"media": tuple(media)})), small)
 
 
 def scaled_down(task: Task, most_pixels: int, store: MediaStore, dialect: Dialect) -> dict[str, ShownAs]:

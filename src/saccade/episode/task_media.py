@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from saccade.dialects.base import Dialect
+from saccade.dialects.base import Dialect, opened
 from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import NamedMedia, Task
@@ -160,7 +160,7 @@ def _plural(what: str) -> str:
 def _refusal(dialect: Dialect, name: str, shape: tuple[int, int]) -> str:
     """Return what the dialect says against a task of that shape; empty if it takes it."""
     try:
-        dialect.open(_task(name, shape))
+        opened(dialect, _task(name, shape))
     except SettingsError as error:
         return str(error)
     return ""

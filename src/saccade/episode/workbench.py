@@ -15,7 +15,7 @@ from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_texts import SYSTEM, TOOL
 from saccade.dialects.question import question_text
 from saccade.episode.flow import Call, Plan, Run
-from saccade.errors import SettingsError, ToolLostError
+from saccade.errors import OwnCodeError, SettingsError, ToolLostError
 from saccade.media.store import MediaStore
 from saccade.models.base import ToolSpec
 from saccade.record.base import clean_text
@@ -133,8 +133,11 @@ class Workbench:
         return await of_run(await session.run(effect.code, wall_seconds=wall_seconds), self._store)
 
     async def call(self, effect: Call) -> Execution:
-        """Call a typed tool; a wrong call is an execution too. Raises `ToolLostError` if the tool's process or server
-        failed, or a picture of the task cannot be decoded.
+        """Call a typed tool; a wrong call is an execution too.
+
+        Raises:
+            ToolLostError: the tool's process or server failed, or a picture of the task cannot be decoded.
+            OwnCodeError: a tool of a user's own gave what no tool may give.
         """
         from saccade.tools.context import Numbering, ToolContext
         from saccade.tools.toolbox import Toolbox
@@ -154,6 +157,8 @@ class Workbench:
         )
         tools = self._tools or Toolbox(())
         result = await tools.call_async(effect.call.name, dict(effect.call.arguments), context)
+        if result.problem is not None and result.problem.own_code:
+            raise OwnCodeError(result.problem.detail)
         if result.status is Status.LOST:
             raise ToolLostError("" if result.problem is None else result.problem.detail)
         return await of_tool(result, self._store)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from saccade.core.disk import noted_files
+from saccade.core.disk import noted_files, one_writer
 from saccade.core.settings import differences, save_settings
 from saccade.episode.run_folder import MEDIA, SETTINGS, TRAJECTORIES, saved_settings
 from saccade.errors import SettingsError
@@ -41,12 +41,12 @@ def merge(shards: Sequence[Path], out: Path, *, incomplete: bool = False) -> Sum
             "those of a part of the tasks. Name all shards, or say --incomplete."
         )
     merged = settings[0].model_copy(update={"shard": "1/1"})
-    store = MediaStore(out / MEDIA)
-    out.mkdir(parents=True, exist_ok=True)
-    write_lines(out / FAILURES, (item for shard in shards for item in _failures(shard)))
-    write_lines(out / TRAJECTORIES, (item for shard in shards for item in _copied(shard, store)))
-    save_settings(merged, out / SETTINGS, shards[0] / SETTINGS)
-    return sum_up(out, merged)
+    with one_writer(out):
+        store = MediaStore(out / MEDIA)
+        write_lines(out / FAILURES, (item for shard in shards for item in _failures(shard)))
+        write_lines(out / TRAJECTORIES, (item for shard in shards for item in _copied(shard, store)))
+        save_settings(merged, out / SETTINGS, shards[0] / SETTINGS)
+        return sum_up(out, merged)
 
 
 def missing_shards(settings: Sequence[EvalSettings]) -> list[str]:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from saccade.core import sync
+from saccade.core.disk import one_writer
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import load_settings, merged, save_settings
-from saccade.episode.run_folder import SETTINGS, TRAJECTORIES
+from saccade.episode.run_folder import SETTINGS, TRAJECTORIES, note_empty
 from saccade.errors import SettingsError
 from saccade.evals.judged import WORKERS, Verdicts, grade_again, judge_run, keep_verdicts, verdicts_of
 from saccade.evals.merge import run_settings
@@ -105,6 +106,14 @@ def regrade(
         sync.run(AnswerJudge(JudgeClient(load_model(regrading.judge), rules), rules).model.close())
     if not (run / TRAJECTORIES).is_file():
         raise SettingsError(f"{run} holds no trajectories yet. Play them first: saccade eval ... --out {run}")
+    note_empty(run / TRAJECTORIES)
+    with one_writer(run):
+        return _regraded(run, regrading, before, settings, watch)
+
+
+def _regraded(
+    run: Path, regrading: Regrading, before: EvalSettings, settings: EvalSettings, watch: ProgressCallback
+) -> Regraded:
     verdicts, credits = verdicts_of(run, before), {row.id: row.correct for row in read_rows(run)}
     kept: Path | None = keep_verdicts(run, verdicts)
     try:

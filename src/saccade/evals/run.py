@@ -13,14 +13,14 @@ import json
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from saccade.core.disk import write_atomic
+from saccade.core.disk import one_writer, write_atomic
 from saccade.core.registry import Registry
 from saccade.core.settings import save_settings, settings_toml
 from saccade.dialects.base import Dialect
@@ -29,12 +29,12 @@ from saccade.episode.ask import check_speaks, suited
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, as_done, limits_with
 from saccade.episode.prepared import prepared
-from saccade.episode.run_folder import SETTINGS, RunFolder, check_continued, continued, saved_settings
+from saccade.episode.run_folder import SETTINGS, RunFolder, came_to_nothing, check_continued, continued, saved_settings
 from saccade.episode.task_media import Unshown, check_graders, unshown
 from saccade.episode.workbench import missing_words
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, of_shard, open_card
-from saccade.evals.grades import SampleFailure, add_failure, graded, mend_failures, open_failures
+from saccade.evals.grades import FAILURES, SampleFailure, add_failure, graded, mend_failures, open_failures
 from saccade.evals.judged import VERDICTS, grade_again, judge_run, keep_verdicts, verdicts_of
 from saccade.evals.metrics import question_of
 from saccade.evals.paper_settings import as_published
@@ -43,7 +43,7 @@ from saccade.evals.requests import keeper
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary, summarise, write_summary
-from saccade.grading.registry import GRADERS, load_grader
+from saccade.grading.registry import GRADERS, load_grader, rehearse
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.batches import HALF, BatchTimes
@@ -322,6 +322,20 @@ async def evaluate(
     sources = open_sources(settings)
     unshown = check_shown(sources, settings, dialect)
     await _check_models(settings, out, asked=player is None)
+    with one_writer(out):
+        return await _played(settings, out, sources, unshown, workers, player, batch, watch)
+
+
+async def _played(
+    settings: EvalSettings,
+    out: Path,
+    sources: Mapping[str, ItemSource],
+    unshown: tuple[str, ...],
+    workers: int,
+    player: ModelForPlan | None,
+    batch: BatchTimes | None,
+    watch: ProgressCallback,
+) -> Evaluated:
     folder = await asyncio.to_thread(_opened_run, settings, out)
     store = folder.store.limited(settings.media.limits)
     mend_failures(out)
@@ -340,6 +354,9 @@ async def evaluate(
     progress.notices += [*(source.note for source in sources.values() if source.note), *unshown]
     watch(progress)
     if missing:
+        spec = settings.grader or missing[0].item.grader
+        with suppress(*BROKEN):  # a task that cannot be made is counted when it is played
+            await asyncio.to_thread(lambda: rehearse(spec, missing[0].item.make(store)))
         async with _stage(settings, out, store, player, batch) as stage:
             if batch is not None:
                 few = [await asyncio.to_thread(stage.plan, sample) for sample in missing[:LOOKED_AT]]
@@ -500,11 +517,13 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
 
 def _before(settings: EvalSettings, out: Path) -> EvalSettings:
     saved = out / SETTINGS
-    return saved_settings(EvalSettings, out) if saved.exists() else settings
+    return saved_settings(EvalSettings, out) if saved.exists() and not came_to_nothing(out) else settings
 
 
 def _opened_run(settings: EvalSettings, out: Path) -> RunFolder:
     before = _before(settings, out)
+    if came_to_nothing(out) and (out / SETTINGS).read_text(encoding="utf-8") != settings_toml(settings):
+        (out / FAILURES).unlink(missing_ok=True)  # they are of other samples
     as_graded = settings.model_copy(update={"grader": before.grader})
     check_continued(out, as_graded, may_differ=settings.may_differ(before))
     if not settings.continues(before):

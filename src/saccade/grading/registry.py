@@ -15,9 +15,10 @@ from typing import Final, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from saccade.core.registry import Registry, has_members
+from saccade.core.registry import Registry, all_of, has_members
+from saccade.core.seam import has_methods, seam
 from saccade.errors import GradingError, SaccadeError, SettingsError
-from saccade.grading.base import Grader
+from saccade.grading.base import Grader, Verdict
 from saccade.record.base import clean_text
 from saccade.record.task import OPEN, AnswerType, Task
 from saccade.record.trajectory import CORRECT, Score
@@ -45,7 +46,7 @@ GRADERS: Final = Registry[Grader](
         "iou@1": "saccade.grading.boxes:IOU",
         "point@1": "saccade.grading.boxes:POINT",
     },
-    has_members(("grade",)),
+    all_of(has_members(("grade",)), has_methods(Grader)),
 )
 
 DEFAULTS: Mapping[AnswerType, str] = MappingProxyType(
@@ -183,10 +184,21 @@ def scored_by_rule(answer: str | None, task: Task, grader: str = "") -> Score:
     """
     name = grader_id(task, grader)
     try:
-        verdict = load_grader(name).grade(answer, task)
+        verdict = seam(load_grader(name).grade, Verdict)(answer, task)
     except GradingError as error:
         return grade_score(None, Grade(name, reason=str(error)))
     return grade_score(verdict.correct, Grade(name, verdict.extracted, verdict.reason))
+
+
+def rehearse(spec: str, task: Task) -> None:
+    """Have a grader of a user's own grade no answer and the gold one, before a model is asked.
+
+    Raises:
+        OwnCodeError: it raises, or what it gives is no verdict.
+    """
+    if spec and GRADERS.code(GRADERS.split(spec)[0]) is not None:
+        for answer in (None, task.answer or ""):
+            scored_by_rule(answer, task, spec)
 
 
 def grade_score(value: float | None, grade: Grade) -> Score:

@@ -414,6 +414,19 @@ _KINDS: Final = {
 }
 
 
+def broken_link(path: Path) -> str:
+    """Return what is wrong with a symbolic link that leads to nothing, as the end of a sentence; else an empty text."""
+    if not os.path.islink(path) or os.path.exists(path):
+        return ""
+    try:
+        target = path.resolve(strict=True)
+    except FileNotFoundError as error:
+        return f"is a link to {error.filename}, which is not there"
+    except (OSError, RuntimeError):
+        return "is a link that leads back to itself"
+    return f"is a link to {target}"
+
+
 def suffixes_of(kind: str) -> tuple[str, ...]:
     """Return every ending of a file of `image` or `video`, with its dot."""
     return tuple(suffix for suffix, known in _KINDS.items() if known == kind)

@@ -107,7 +107,7 @@ def _key(name: str, fields: Mapping[str, Any], field: str) -> ApiKey:
         _refuse(name, f"the key under `{field}` holds a blank or a sign that no key has. Copy it again")
     if len(keys) > 1:
         _log.warning("%s holds %d keys; the first is used.", name, len(keys))
-    return ApiKey(key)
+    return ApiKey(key, f"Check the key in {name}.")
 
 
 def _address(name: str, fields: Mapping[str, Any], form: tuple[str, str]) -> str | None:

@@ -85,10 +85,12 @@ COMMON: Final = ErrorWords(
 class ApiKey:
     """A secret that can only be read on purpose."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_value", "advice")
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: str, advice: str = "Check the key that was given.") -> None:
         self._value = value
+        self.advice = advice
+        """What to do where it is refused: names where it comes from."""
 
     def __repr__(self) -> str:
         return "ApiKey(hidden)"
@@ -118,14 +120,19 @@ def find_key(provider: str, given: str | None = None, *, usual: Sequence[str] = 
         ModelRefusedError: there is none, and one is needed.
     """
     names = [f"SACCADE_{provider.upper().replace('-', '_')}_API_KEY", *usual]
-    value = given or next((value for name in names if (value := os.environ.get(name))), "")
-    if needed and not value:
+    if given:
+        return ApiKey(given)
+    found = next((name for name in names if os.environ.get(name)), "")
+    if needed and not found:
         raise ModelRefusedError(f"there is no key for {provider}. Set {names[-1]} in the environment.")
-    return ApiKey(value)
+    if not found:
+        return ApiKey("", f"No key was sent: set {names[-1]} in the environment.")
+    return ApiKey(os.environ[found], f"Check the key in the environment, {found}.")
 
 
 T = TypeVar("T")
 
+_NO_KEY = 401
 _TIME_OUT = 408
 _TOO_MANY = 429
 _DENIED = frozenset({401, 402, 403, 404, _TOO_MANY})
@@ -135,7 +142,6 @@ _NAMED_IN_WORDS = ("temperature", "top_p")
 _UNKNOWN = re.compile(r"support|deprecat|only the default|not allowed|cannot be set|may only be", re.IGNORECASE)
 _ADVICE = {
     400: "Correct the request: model, settings, size of the context and pictures.",
-    401: "Check the key in the environment.",
     403: "Check what the key may do.",
     404: "Check the model's name and the server's address.",
     413: "Send fewer or smaller pictures.",
@@ -293,7 +299,8 @@ class PackageErrors:
             return OutageError(f"{who} failed ({status}): {detail}.", wait)
         if details.filtered:
             return FilteredRequestError(f"{who} does not let the model read this request ({status}): {detail}.")
-        advice = _ADVICE.get(status, "No retry can help; correct the request.")
+        refused_key = self.key.advice if status == _NO_KEY else "No retry can help; correct the request."
+        advice = _ADVICE.get(status, refused_key)
         message = f"{who} refused the request ({status}): {detail}. {advice}"
         if status in _DENIED:
             return ModelDeniedError(message)

@@ -86,8 +86,8 @@ class HostedModel(ABC):
         self._provider = provider
         self._endpoint = endpoint
         self._package = load_client(package)
-        given = api_key or (endpoint.key.reveal() if endpoint.key is not None else None)
-        self._key = find_key(provider.name, given, usual=provider.key_names, needed=provider.needs_key)
+        of_file = None if api_key else endpoint.key
+        self._key = of_file or find_key(provider.name, api_key, usual=provider.key_names, needed=provider.needs_key)
         self._client: Any = self._connected(client)
         self._refused: set[str] = set()
         self.batches: Batches | None = None

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from saccade.core import registry
 from saccade.core.plugins import missing_plugin
-from saccade.core.registry import Registry, did_you_mean, has_members
+from saccade.core.registry import Registry, all_of, did_you_mean, has_members
 from saccade.core.retry import RetryPolicy
+from saccade.core.seam import has_methods, seam
 from saccade.errors import MissingPluginError, RegistryError, SettingsError
 from saccade.models.base import Model
 from saccade.record.trajectory import Sampling
@@ -130,6 +131,7 @@ class Provider:
 
 
 _members = has_members(("name", "complete", "close"))
+_model_lacks = all_of(_members, has_methods(Model))
 
 
 def _lacks(value: object) -> str:
@@ -174,7 +176,7 @@ def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
     model = _made(entry, name, rest) if isinstance(entry, Provider) or _members(entry) else entry
     if model is entry and rest:
         raise RegistryError(f"{name} is a ready model, so nothing may follow it: leave out {rest!r}.")
-    lack = _members(model)
+    lack = _model_lacks(model)
     if lack:
         raise RegistryError(f"{name} made no model: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
     if retry is not None and model is not entry and isinstance(getattr(model, "retry", None), RetryPolicy):
@@ -279,7 +281,7 @@ def _made(provider: object, name: str, rest: str | None) -> object:
         if rest:
             raise RegistryError(f"{name} cannot be made from {rest!r}: {error}.") from error
         raise _unnamed(name) from error
-    return provider(*given)
+    return seam(provider, object)(*given)
 
 
 def _unnamed(name: str) -> RegistryError:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from saccade.core import sync
-from saccade.episode.run_folder import TRAJECTORIES
+from saccade.episode.run_folder import TRAJECTORIES, OtherCommandError
 from saccade.errors import SaccadeError, SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.grades import SampleFailure, open_failures
@@ -114,8 +114,10 @@ def open_eval_run(name: str, path: Path) -> EvalRun:
     stored = open_run(path)
     try:
         settings = run_settings(stored.file.parent)
-    except SettingsError:
+    except SettingsError as error:
         settings = None  # made by other means
+        if (stored.file.parent / SETTINGS).exists() and not isinstance(error, OtherCommandError):
+            stored.problems.append(f"The settings of {name} are not shown: {error}")
     return EvalRun(name, stored, settings)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES, Unfinished, journals, unfinished
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES, Unfinished, journals, note_empty, unfinished
 from saccade.errors import RecordError, SettingsError
 from saccade.evals.requests import RequestTry, read_requests
 from saccade.media.store import MediaStore
@@ -87,8 +87,13 @@ def open_run(path: Path) -> StoredRun:
         raise SettingsError(
             f"{file} is not there. Give the folder of a run, which holds {TRAJECTORIES}, or a file of such lines."
         )
+    if file.is_file():
+        note_empty(file)
     media = file.parent / MEDIA
-    return StoredRun(file, MediaStore(media) if media.is_dir() else None)
+    run = StoredRun(file, MediaStore(media) if media.is_dir() else None)
+    if run.store is None and b'"sha256"' in next(run._lines(), b""):
+        run.problems.append(f"There is no folder {MEDIA} beside {file.name}: the page has no pictures.")
+    return run
 
 
 def wires_of(run: Path, sample: str, problems: list[str]) -> tuple[RequestTry, ...]:

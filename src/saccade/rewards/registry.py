@@ -11,6 +11,7 @@ from typing import Final, cast
 from pydantic import BaseModel, ValidationError
 
 from saccade.core.registry import PresetRegistry, described
+from saccade.core.seam import misfit
 from saccade.core.settings import mistaken, mistakes_of
 from saccade.errors import SettingsError
 from saccade.rewards.reward import RewardPreset
@@ -19,7 +20,7 @@ from saccade.rewards.reward import RewardPreset
 def _lacks(value: object) -> str:
     if isinstance(value, type) or not callable(value):
         return f"it is {described(value)}, not a function of a Group or an object that is called with one"
-    return ""
+    return misfit(value.__call__, RewardPreset.__call__, "__call__")
 
 
 REWARDS: Final = PresetRegistry[RewardPreset](

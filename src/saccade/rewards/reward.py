@@ -14,6 +14,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from pydantic import FiniteFloat
 
+from saccade.core.seam import seam
 from saccade.dialects.base import find_tag_faults
 from saccade.record.base import Name, Record
 from saccade.record.content import Answer, Code, ParseError, ToolCall
@@ -116,6 +117,11 @@ class SearchesTasks(Protocol):
 
     def searches(self, task: Task) -> bool:
         """Tell whether a task is of that kind."""
+
+
+def paid(preset: RewardPreset, group: RewardGroup) -> tuple[Reward, ...]:
+    """Return the rewards of a group. Raises `OwnCodeError` where a preset of a user's own gives something else."""
+    return seam(preset, tuple, list, each=(Reward,), count=len(group.trajectories))(group)
 
 
 def needs_judge(preset: RewardPreset) -> bool:

@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from saccade.errors import DecodeError, MediaError, SettingsError, TooLargeError, UnavailableError
-from saccade.media.decode import MIME_TYPES, OwnMediaSettings, first_bytes, header, is_url, kind, named_as, refusal
+from saccade.media.decode import (
+    MIME_TYPES,
+    OwnMediaSettings,
+    broken_link,
+    first_bytes,
+    header,
+    is_url,
+    kind,
+    named_as,
+    refusal,
+)
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, VideoPart
@@ -94,7 +104,9 @@ def take(media: OwnMedia, store: MediaStore, settings: OwnMediaSettings) -> Take
 
 
 def _why_not(path: Path) -> str:
-    return "it is a folder" if path.is_dir() else "No such file" if not path.exists() else "it is no file"
+    if path.is_dir():
+        return "it is a folder"
+    return broken_link(path).replace("is", "it is", 1) or ("it is no file" if os.path.exists(path) else "No such file")
 
 
 def _check_readable(path: Path) -> None:
@@ -241,6 +253,8 @@ def brought(
     ]
     named = tuple(NamedMedia(name=f"{at}-{clean_text(name)}", part=part) for at, (name, part) in enumerate(pages))
     choices = tuple(map(clean_text, choices))
+    if twice := next((choice for choice in choices if choices.count(choice) > 1), None):
+        raise SettingsError(f"the choice {twice!r} is given twice. Give each once.")
     digest = sha256("\0".join([question, *choices, *(item.part.sha256 for item in named)]).encode()).hexdigest()
     task = Task(
         id=f"ask-{digest[:12]}",

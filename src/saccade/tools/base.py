@@ -24,8 +24,9 @@ from PIL import Image
 
 from saccade.core.registry import blame
 from saccade.core.retry import TOOL_RETRY, RetryPolicy
+from saccade.core.seam import fitting
 from saccade.core.sync import in_background
-from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
+from saccade.errors import MediaError, OwnCodeError, ToolError, ToolLostError, UnavailableError
 from saccade.record.base import clean_text
 from saccade.record.execution import ExecutionRepair, Status
 from saccade.tools.context import (
@@ -372,18 +373,19 @@ class Tool(OfferedTool, Generic[A, R]):
         if isinstance(outcome, Exception):
             return self._failed(outcome)
         try:
+            fitting(outcome, getattr(self, "answer", self.run), (ToolOutcome,))  # `answer` is what a waiting tool has
+        except OwnCodeError as error:
+            return self._unusable(str(error), own_code=True)
+        try:
             # Through JSON: what a caller stores must follow the schema that was promised, whoever wrote the tool.
             value = self.result.model_validate_json(outcome.value.model_dump_json()).model_dump(mode="json")
-        except (ValueError, AttributeError) as error:
+        except ValueError as error:
             return self._unusable(f"the result breaks its own schema: {error}")
-        try:
-            names = context.fresh_names(stem for stem, _ in outcome.pictures)
-            pictures = tuple(ToolPicture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
-            lines = [outcome.text or json.dumps(value, ensure_ascii=False)]
-            lines += [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
-            text = "\n".join([*lines, note] if note else lines)
-        except (TypeError, ValueError, AttributeError) as error:  # a user's tool that no type checker has read
-            return self._unusable(f"the text or the pictures of its outcome are of a wrong type: {error}")
+        names = context.fresh_names(stem for stem, _ in outcome.pictures)
+        pictures = tuple(ToolPicture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
+        lines = [outcome.text or json.dumps(value, ensure_ascii=False)]
+        lines += [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
+        text = "\n".join([*lines, note] if note else lines)
         if empty := [picture.name for picture in pictures if 0 in picture.image.size]:
             return self._unusable(f"the picture {empty[0]} has no pixels")
         return ToolResult(self.name, Status.OK, value, pictures, text)
@@ -413,10 +415,10 @@ class Tool(OfferedTool, Generic[A, R]):
         _log.warning("the tool %s is not available: %s", self.name, detail)
         return self._unavailable(detail)
 
-    def _unusable(self, why: str) -> ToolResult:
+    def _unusable(self, why: str, *, own_code: bool = False) -> ToolResult:
         _log.warning("the tool %s gave a result that cannot be used: %s", self.name, why)
         message = f"{self.name} gave a result that cannot be used. Use another tool."
-        return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, why))
+        return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, why, own_code=own_code))
 
     def _unavailable(self, why: str) -> ToolResult:
         message = f"{self.name} is not available here. Use another tool, or answer without it."

@@ -69,6 +69,8 @@ class Problem:
     """For the model: what happened, why, what to do."""
     detail: str = ""
     """For the person who runs the episode; never shown to the model. Empty where `message` says it all."""
+    own_code: bool = False
+    """Whether a user's own tool gave what no tool may give, which ends the command."""
 
 
 class CallProblem(Exception):  # noqa: N818 - it is caught inside this package and leaves it as a `Problem`

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from saccade.core.registry import Registry, described, did_you_mean, is_subclass
+from saccade.core.registry import Registry, all_of, described, did_you_mean, is_subclass
+from saccade.core.seam import has_methods
 from saccade.errors import SaccadeError, ToolError
 from saccade.tools.base import OfferedTool, Tool
 from saccade.tools.definition import NamedTool
@@ -38,7 +39,7 @@ TOOLS: Final = Registry[type[Tool[Any, Any]]](
         "select_frames@1": "saccade.tools.select_frames:SelectFrames [video]",
         "threshold@1": "saccade.tools.colors:Threshold",
     },
-    is_subclass(Tool, "a subclass of saccade.tools.base.Tool"),
+    all_of(is_subclass(Tool, "a subclass of saccade.tools.base.Tool"), has_methods(Tool)),
 )
 
 TOOL_ORIGINS: Final = Registry[Callable[[str, ToolCallSettings], Sequence[OfferedTool]]](

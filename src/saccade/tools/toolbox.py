@@ -361,6 +361,8 @@ class Toolbox:
             message = f"{known} is not available here. Use one of: {', '.join(self._tools)}."
             return failed(known, Status.REFUSED, Problem(ProblemKind.UNAVAILABLE, message, f"To have it: {remedy}."))
         shown = name[:60].encode("utf-8", "replace").decode()
-        hint = did_you_mean(name[:200], self._names) or f"Known: {', '.join(self._tools)}."
+        hint = did_you_mean(name[:200], self._names) or (
+            f"Known: {', '.join(self._tools)}." if self._tools else "None is offered here."
+        )
         problem = Problem(ProblemKind.SCHEMA, f"There is no tool named {shown!r}. {hint}")
         return failed(name, Status.ERROR, problem)

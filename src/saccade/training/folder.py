@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TextIO
 
-from saccade.core.disk import check_files
+from saccade.core.disk import check_files, check_free
 from saccade.core.settings import Difference, Settings, differences, load_saved
 from saccade.errors import SettingsError
 
 SETTINGS = "settings.toml"
-LOCK = "lock"
-"""File that the process that trains holds; its text is the number of the process."""
-
 _OF_STEPS = ("metrics.jsonl", "checkpoints", "model", "verl", "rollouts/trajectories.jsonl")
 """Files and folders that exist once something was trained or rolled out."""
 
@@ -39,9 +32,7 @@ def check_folder(
     `may_change` others, with a consequence to be logged as their value. Raises `SettingsError`: it holds a run and
     `resume` is False, or no run to resume, or one with other settings, or another process trains in it.
     """
-    if (out / LOCK).exists():
-        with (out / LOCK).open(encoding="ascii") as file:
-            _lock(file, fcntl.LOCK_SH, out)  # shared: the other processes of this run look as well
+    check_free(out)
     kept = out / SETTINGS
     if not kept.exists():
         if resume and out.exists() and any(out.iterdir()):
@@ -73,29 +64,3 @@ def check_folder(
 def _is_larger(item: Difference) -> bool:
     before, now = item.left, item.right
     return isinstance(before, int | float) and isinstance(now, int | float) and now > before
-
-
-@contextmanager
-def locked_folder(out: Path) -> Iterator[None]:
-    """Hold the folder for this process; the lock is gone with the process, however it ends.
-
-    Raises `SettingsError`: another process trains in it; says which.
-    """
-    with (out / LOCK).open("a+", encoding="ascii") as file:
-        _lock(file, fcntl.LOCK_EX, out)
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
-
-
-def _lock(file: TextIO, kind: int, out: Path) -> None:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        raise SettingsError(
-            f"process {file.read().strip() or 'unknown'} trains in {out}. Wait for it, end it, or name another folder."
-        ) from None
-    except OSError as error:
-        _LOG.warning("%s cannot be locked (%s): see that no second process trains in it.", out, error.strerror)

@@ -32,11 +32,11 @@ from typing import Any, Protocol
 
 import torch
 
-from saccade.core.disk import write_atomic
+from saccade.core.disk import one_writer, write_atomic
 from saccade.core.settings import Settings, save_settings
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.folder import SETTINGS, locked_folder
+from saccade.training.folder import SETTINGS
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
 from saccade.training.parts import Metrics, TrainingCallback
@@ -217,7 +217,7 @@ class ActiveRun:
     def writing(self) -> Iterator[None]:
         """Hold the folder and open the journal, in the process that writes."""
         main = self._learner.processes.is_main
-        with locked_folder(self._out) if main else nullcontext():
+        with one_writer(self._out) if main else nullcontext():
             if main:
                 config = self._settings.model_dump(mode="json")
                 self._journal = TrainingJournal(self._out, self._settings.keep, self.state.step, config)

@@ -11,7 +11,7 @@ import pytest
 from tests.evals.protocols.searches import SCRIPTS, scripted, write_search_tasks
 from tests.evals.protocols.test_numbers import sample, token_rows
 
-from saccade.errors import ModelRefusedError, OwnProtocolError, RecordError, RegistryError, SettingsError
+from saccade.errors import ModelRefusedError, OwnCodeError, RecordError, RegistryError, SettingsError
 from saccade.evals.protocols.base import findings_file, load_protocol, protocol_names, read_findings, write_findings
 from saccade.evals.protocols.confidence import Confidence, TokenEconomy
 from saccade.evals.protocols.confidence import findings as confidence
@@ -283,8 +283,8 @@ def test_protocols_of_ones_own(run: Path, tmp_path: Path) -> None:
         with pytest.raises(RegistryError, match=said):
             load_protocol(f"{file}:{name}")
     for name, where in (("ROW", r"the row of the sample t\d#0"), ("FINDINGS", "the findings of 8 rows")):
-        said = rf"the protocol brevity failed at {where}: KeyError: 'gone' \(\S*brief\.py, line 3\)"
-        with pytest.raises(OwnProtocolError, match=said):
+        said = rf"the protocol brevity failed at {where}: KeyError: 'gone'\nraised through \S*brief\.py, line 3"
+        with pytest.raises(OwnCodeError, match=said):
             asyncio.run(study(run, Study((load_protocol(f"{file}:{name}"),))))
 
 

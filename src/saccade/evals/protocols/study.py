@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-from saccade.core.registry import located
+from saccade.core.seam import seam
 from saccade.episode.flow import as_done
 from saccade.episode.regions import StoredPixels
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES
-from saccade.errors import OwnProtocolError, SettingsError
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES, note_empty
+from saccade.errors import OwnCodeError, SettingsError
 from saccade.evals.merge import run_settings
 from saccade.evals.protocols.base import AnyProtocol, Studied
 from saccade.evals.protocols.faithfulness import PictureJudge
@@ -46,7 +46,7 @@ async def study(run: Path, settings: Study, watch: CountCallback = lambda done, 
         RecordError: a trajectory cannot be read.
         RegistryError: there is no such pixel budget.
         ModelDeniedError: the judge refuses whatever it is asked.
-        OwnProtocolError: a protocol of a user's own raised an exception.
+        OwnCodeError: a protocol of a user's own raised an exception.
     """
     last = _last_lines(run)
     rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in settings.protocols}
@@ -64,34 +64,21 @@ async def study(run: Path, settings: Study, watch: CountCallback = lambda done, 
 
 
 def _row(protocol: AnyProtocol, studied: Studied) -> SampleRow:
-    try:
-        return cast(SampleRow, protocol.row(studied))
-    except Exception as error:
-        if _ours(protocol):
-            raise
-        raise _failed(protocol, f"the row of the sample {studied.trajectory.id}", error) from error
+    with _told(protocol, f"the row of the sample {studied.trajectory.id}"):
+        return seam(protocol.row, SampleRow)(studied)
 
 
 def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: StudiedRun) -> Findings:
+    with _told(protocol, f"the findings of {len(rows):,} rows"):
+        return seam(protocol.findings, Findings)(rows, about)
+
+
+@contextmanager
+def _told(protocol: AnyProtocol, what: str) -> Iterator[None]:
     try:
-        return cast(Findings, protocol.findings(rows, about))
-    except Exception as error:
-        if _ours(protocol):
-            raise
-        raise _failed(protocol, f"the findings of {len(rows):,} rows", error) from error
-
-
-def _ours(protocol: AnyProtocol) -> bool:
-    """Whether it is a protocol of Saccade: a fault of ours keeps its traceback."""
-    return protocol.row.__module__.partition(".")[0] == "saccade"
-
-
-def _failed(protocol: AnyProtocol, what: str, error: Exception) -> OwnProtocolError:
-    code = getattr(protocol.row, "__code__", None)
-    return OwnProtocolError(
-        f"the protocol {protocol.name} failed at {what}: {located(error, code and code.co_filename)}. Correct it; "
-        "--only names other protocols."
-    )
+        yield
+    except OwnCodeError as error:
+        raise OwnCodeError(f"the protocol {protocol.name} failed at {what}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -147,6 +134,7 @@ def _last_lines(run: Path) -> dict[str, int]:
     file = run / TRAJECTORIES
     if not file.is_file():
         raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+    note_empty(file)
     return {name: number for number, name in enumerate(read_ids(file, Trajectory))}
 
 

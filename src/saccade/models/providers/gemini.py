@@ -383,9 +383,7 @@ def _of_api(read: PackageErrors, error: Any) -> SaccadeError:
     details = ErrorDetails(words, reasons[0] if reasons else "", str(error.status or ""), "")
     status = error.code if isinstance(error.code, int) else 500
     if "API_KEY_INVALID" in reasons:  # comes as a 400
-        return ModelDeniedError(
-            f"{read.who} refused the key: {read.key.hide(words)}. Check the key in the environment."
-        )
+        return ModelDeniedError(f"{read.who} refused the key: {read.key.hide(words)}. {read.key.advice}")
     return read.of_status(status, details, _asked_to_wait(error, items))
 
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 import torch
 
 from saccade.core import sync
-from saccade.core.disk import begin_folder, finish_folder, write_atomic
+from saccade.core.disk import begin_folder, finish_folder, one_writer, write_atomic
 from saccade.core.settings import save_settings
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA, RunFolder
@@ -50,7 +50,7 @@ from saccade.plugins.verl.said import SAID, SaidAgain
 from saccade.plugins.verl.settings import verl_of
 from saccade.sandbox.registry import is_local, sandbox_at
 from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
-from saccade.training.folder import SETTINGS, check_folder, locked_folder
+from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.rl.curriculum import chosen_before
 from saccade.training.rl.engines.judge_server import check_judge, judge_server
 from saccade.training.rl.engines.vllm_process import GuardedProcess, visible_gpus
@@ -279,7 +279,7 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     if begun is None or begun[0] < settings.recipe.steps:
         sync.run(_check_sandbox(settings))
         prepare(settings, out, rows)
-        with locked_folder(out):
+        with one_writer(out):
             _train(settings, out)
     return _exported(settings, out)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from pydantic import Field, FiniteFloat
 
+from saccade.core.seam import awaited
 from saccade.dialects.base import Dialect
 from saccade.models.base import MediaReader, Model
 from saccade.record.content import Answer, Code
@@ -102,7 +103,7 @@ async def judged(
 
     async def one(trajectory: Trajectory) -> tuple[JudgeVerdict | None, ...]:
         turns = () if trajectory.lost else needed(trajectory)
-        return await judge.judge(trajectory, turns) if turns else (None,) * len(trajectory.turns)
+        return await awaited(judge.judge, tuple, list)(trajectory, turns) if turns else (None,) * len(trajectory.turns)
 
     return RewardGroup(tuple(trajectories), tuple(await asyncio.gather(*map(one, trajectories))))
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from saccade.core.registry import Registry, has_members
+from saccade.core.registry import Registry, all_of, has_members
+from saccade.core.seam import has_methods, seam
 from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
@@ -53,8 +54,8 @@ def make_judge(name: str, context: JudgeContext) -> Judge:
         SettingsError: it needs a model, and none is set.
     """
     entry = JUDGES.load(name)
-    judge = entry(context) if callable(entry) and _members(entry) else entry
-    lack = _members(judge)
+    judge = seam(entry, object)(context) if callable(entry) and _members(entry) else entry
+    lack = all_of(_members, has_methods(Judge))(judge)
     if lack:
         raise RegistryError(f"{name} made no judge: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
     return cast(Judge, judge)

@@ -21,6 +21,7 @@ from typing import Any
 from PIL import Image
 
 from saccade.errors import MediaError
+from saccade.media.decode import broken_link
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.tasks.benchmarks.values import FieldError, missing, short
@@ -76,8 +77,11 @@ class MediaFiles:
         """Say why there is no such file."""
         if isinstance(value, str) and value.startswith(_WEB):
             return f"{short(value)} is an address of the web, and rows name files; download it first"
-        places = [str(self.folder), *self.further]
-        return f"there is no file {short(value)} in {', '.join(places)}"
+        places = [self.folder, *map(Path, self.further)]
+        if why := next(filter(None, (broken_link(place / str(value)) for place in places)), ""):
+            return f"{short(value)} {why}"
+        named = ("the current folder" if place == Path() else str(place) for place in places)
+        return f"there is no file {short(value)} in {', '.join(named)}"
 
     def path(self, named: str, suffixes: tuple[str, ...] = ()) -> Path | None:
         """Return where the file is that a row names; None if it is not there."""

@@ -113,6 +113,8 @@ def parsed(line: bytes) -> dict[str, Any] | str:
     """Return the row of a JSON line, or what is wrong with it."""
     try:
         row = _loaded(line)
+    except UnicodeDecodeError as error:
+        return f"byte {error.start + 1} of its line ({line[error.start]:#04x}) is no UTF-8. Save the file as UTF-8"
     except (ValueError, RecursionError) as error:
         return f"it is no JSON: {error}"
     return row if isinstance(row, dict) else "it is no JSON object"

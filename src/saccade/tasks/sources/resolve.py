@@ -17,6 +17,7 @@ from saccade.core.plugins import missing_plugin
 from saccade.core.registry import did_you_mean
 from saccade.core.settings import load_settings
 from saccade.errors import MissingPluginError, SettingsError
+from saccade.media.decode import broken_link
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import cards, load_card, split_of
@@ -214,6 +215,8 @@ def _refuse(source: SourceSettings, kind: str, names: tuple[str, ...]) -> None:
 
 def _no_such(name: str) -> SettingsError | MissingPluginError:
     bare = name.removeprefix(_WORLD).partition(":")[0]
+    if why := broken_link(Path(bare)):
+        return SettingsError(f"{name} {why}. Name a file or a folder.")
     here = [path.name for path in Path().iterdir()] if "/" not in name else []
     known = {*cards().ids(), *cards().names(), *WORLDS.ids(), *WORLDS.names(), *here}
     missing = missing_plugin(WORLDS.kind, bare, WORLDS.entries)

@@ -246,6 +246,9 @@ class RowTasks:
         plain = plain_row(row, self.settings.fields)
         if "question" not in plain:
             if not self.settings.question:
+                empty = [name for name in self.settings.fields.question or USUAL["question"] if name in row]
+                if empty:
+                    raise FieldError(empty[0], "it is empty (null, or no text), and a task needs a question")
                 shown = ", ".join(name for name in row if not name.startswith("_"))
                 raise FieldError("question", f"there is none among the fields {shown}; name it with fields.question")
             plain["question"] = self.settings.question

@@ -191,6 +191,8 @@ def _nothing(opened: OpenSource) -> str:
     if opened.problems:
         rows = "\n".join(f"  {problem}" for problem in opened.problems[:5])
         return f"{opened.settings} gives no task. Its broken rows ({len(opened.problems)} in all):\n{rows}"
+    if opened.other_tags:
+        return f"{opened.settings}: none of its {opened.other_tags} tasks has the wanted tags."
     return f"{opened.settings} holds no tasks."
 
 

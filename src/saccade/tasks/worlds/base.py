@@ -23,15 +23,18 @@ from textwrap import wrap
 from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 from PIL import Image, ImageDraw, ImageFont
+from pydantic import ValidationError
 
 from saccade.core.registry import Registry, is_a
+from saccade.core.seam import misfit, place, seam
 from saccade.core.settings import Settings, load_settings
-from saccade.errors import RegistryError, SettingsError
+from saccade.errors import OwnCodeError, RegistryError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.record.content import VideoPart
+from saccade.record.content import ImagePart, MediaPart, VideoPart
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
 from saccade.tasks.worlds.rng import Rng
 
+_NOT_STORED: Final = "0" * 64
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
@@ -113,7 +116,21 @@ def draw_sample(world: World[K], split: Split, index: int, knobs: K | None = Non
     there is no such split, or the index is negative.
     """
     chosen = world.knobs() if knobs is None else knobs
-    return world.draw(Rng(seed_of(world.id, split, index, chosen)), chosen)
+    sample = seam(world.draw, WorldSample)(Rng(seed_of(world.id, split, index, chosen)), chosen)
+    if not sample.media or any(0 in (medium.width, medium.height) for medium in sample.media.values()):
+        raise OwnCodeError(f"{drawn_by(world, split, index)} holds no picture, or one without pixels.")
+    parts = {name: _unstored(medium) for name, medium in sample.media.items()}
+    try:
+        _task(sample, f"{world.id}/{split}/{index}", split, parts)
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, one['loc']))} {one['msg']}".strip() for one in error.errors())
+        raise OwnCodeError(f"{drawn_by(world, split, index)} makes no task: {said}.") from error
+    return sample
+
+
+def drawn_by(world: World[K], split: Split, index: int) -> str:
+    """Return where a sample comes from, for a message: file, line and name of what drew it, and which sample it is."""
+    return f"{place(world.draw)} drew the sample {world.id}/{split}/{index}, which"
 
 
 def make_task(world: World[K], split: Split, index: int, store: MediaStore, knobs: K | None = None) -> Task:
@@ -128,11 +145,14 @@ def make_task(world: World[K], split: Split, index: int, store: MediaStore, knob
 
 def store_sample(sample: WorldSample, store: MediaStore, *, task_id: str, split: str) -> Task:
     """Return the task of a sample, under an id `source/...`; its media go into `store`."""
-    media = tuple(_stored(name, medium, store) for name, medium in sample.media.items())
+    return _task(sample, task_id, split, {name: _stored(medium, store) for name, medium in sample.media.items()})
+
+
+def _task(sample: WorldSample, task_id: str, split: str, parts: Mapping[str, MediaPart]) -> Task:
     return Task(
         id=task_id,
         question=sample.question,
-        media=media,
+        media=tuple(NamedMedia(name=name, part=part) for name, part in parts.items()),
         choices=sample.choices,
         answer=sample.answer,
         answer_type=sample.answer_type,
@@ -145,11 +165,19 @@ def store_sample(sample: WorldSample, store: MediaStore, *, task_id: str, split:
     )
 
 
-def _stored(name: str, medium: Image.Image | Clip, store: MediaStore) -> NamedMedia:
+def _unstored(medium: Image.Image | Clip) -> MediaPart:
     if isinstance(medium, Image.Image):
-        return NamedMedia(name=name, part=store.put_image(medium))
-    part = VideoPart(
-        sha256=store.put_blob(medium.data),
+        return ImagePart(sha256=_NOT_STORED, width=medium.width, height=medium.height)
+    return _video(medium, _NOT_STORED)
+
+
+def _stored(medium: Image.Image | Clip, store: MediaStore) -> MediaPart:
+    return store.put_image(medium) if isinstance(medium, Image.Image) else _video(medium, store.put_blob(medium.data))
+
+
+def _video(medium: Clip, sha256: str) -> VideoPart:
+    return VideoPart(
+        sha256=sha256,
         width=medium.width,
         height=medium.height,
         frames=medium.frames,
@@ -157,7 +185,6 @@ def _stored(name: str, medium: Image.Image | Clip, store: MediaStore) -> NamedMe
         seconds=medium.frames / medium.fps,
         mime=medium.mime,
     )
-    return NamedMedia(name=name, part=part)
 
 
 WORLDS: Final = Registry[World[Any]]("worlds", {}, is_a(World, "a saccade.tasks.worlds.base.World"))
@@ -174,7 +201,13 @@ def load_world(name: str) -> World[Any]:
     world = WORLDS.load(name)
     if WORLDS.code(name) is not None and WORLDS.has(world.id):
         raise RegistryError(f"{name} has the id {world.id}, which is another world's. Give it one of its own.")
+    if lack := misfit(world.draw, _draw, "draw"):
+        raise WORLDS.wrong(name, lack)
     return world
+
+
+def _draw(rng: Rng, knobs: Knobs) -> None:
+    """Stand for `World.draw`: how it is called."""
 
 
 def chosen_knobs(worlds: Iterable[World[Any]], by_world: Mapping[str, Mapping[str, Any]]) -> dict[str, Knobs]:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, NonNegativeFloat, SerializeAsAny
 
-from saccade.core.registry import Registry, is_subclass
+from saccade.core.registry import Registry, all_of, is_subclass
+from saccade.core.seam import has_methods
 from saccade.training.rl.rollout import (
     Array,
     Rollout,
@@ -90,7 +91,7 @@ ADVANTAGES: Final = Registry[type[AdvantageRule]](
         "rloo@1": f"{__name__}:Rloo",
         "turn-level@1": f"{__name__}:TurnLevel",
     },
-    is_subclass(AdvantageRule, f"a subclass of {__name__}.AdvantageRule"),
+    all_of(is_subclass(AdvantageRule, f"a subclass of {__name__}.AdvantageRule"), has_methods(AdvantageRule)),
 )
 """Other packages add rules by the entry point group `saccade.advantages`."""
 

@@ -29,6 +29,7 @@ from saccade.rewards.reward import (
     RewardPreset,
     accuracy,
     needs_judge,
+    paid,
     unscored,
 )
 from saccade.training.rl.recipe import RewardSettings
@@ -93,7 +94,7 @@ class Scorer:
         task = group[0].trajectory.task if group else None
         preset = self.preset_of(task) if self.preset_of and task and task.reward else self.preset
         graded = await asyncio.gather(*(self._graded(item.trajectory, preset, trained_on) for item in group))
-        rewards = preset(await self._judged(graded, preset, trained_on))
+        rewards = paid(preset, await self._judged(graded, preset, trained_on))
         return [
             _scored(replace(item, trajectory=trajectory), reward)
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)

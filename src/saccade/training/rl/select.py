@@ -16,7 +16,8 @@ from typing import Annotated, Final, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt, SerializeAsAny, model_validator
 
-from saccade.core.registry import Registry, is_subclass
+from saccade.core.registry import Registry, all_of, is_subclass
+from saccade.core.seam import has_methods
 from saccade.core.settings import Settings
 from saccade.record.trajectory import Broken
 from saccade.training.rl.rollout import DropReason, Rollout, RolloutGroup, Rule, named
@@ -74,7 +75,7 @@ SELECTIONS: Final = Registry[type[SelectionRule]](
         "oversample-filter-rank-repo@1": f"{__name__}:RepoRank",
         "dynamic-sampling@1": f"{__name__}:DynamicSampling",
     },
-    is_subclass(SelectionRule, f"a subclass of {__name__}.SelectionRule"),
+    all_of(is_subclass(SelectionRule, f"a subclass of {__name__}.SelectionRule"), has_methods(SelectionRule)),
 )
 """Other packages add rules by the entry point group `saccade.selections`."""
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from saccade.core.seam import seam
 from saccade.dialects.base import Dialect
 from saccade.episode.flow import Plan
 from saccade.errors import TrainingError
@@ -299,11 +300,11 @@ class Trainer:
             rounds += bool(played)  # a round whose tasks were all left out is none
             groups += played
             check_judged(groups)
-            selection = self.recipe.selection(groups)
+            selection = seam(self.recipe.selection, Selection)(groups)
             if len(selection.kept) >= limits.groups:
                 break
         check_lost(groups)
-        compared = self.recipe.advantage(selection)
+        compared = seam(self.recipe.advantage, list, each=(Rollout,))(selection)
 
         began = time.perf_counter()
         if compared:

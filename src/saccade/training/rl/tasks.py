@@ -6,22 +6,27 @@ Sources with weights have an epoch each, and take turns so that every source has
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from saccade.core import sync
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.task_media import check_graders, check_media
 from saccade.errors import DataError, SaccadeError, SettingsError
+from saccade.grading.registry import GRADERS, rehearse
 from saccade.media.store import MediaStore
+from saccade.record.content import Answer
 from saccade.record.task import Task
-from saccade.rewards.judges.model import fines_form
+from saccade.record.trajectory import CORRECT, Score, StopReason, Trajectory, Turn
+from saccade.rewards.judges.model import fines_form, unjudged
 from saccade.rewards.registry import REWARDS
-from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks
-from saccade.tasks.sources.broken import BrokenTasks
+from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks, paid
+from saccade.tasks.sources.broken import BROKEN, BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.shares import Turns
@@ -189,20 +194,55 @@ def not_judging(settings: RlSettings, processes: int) -> int:
     return processes + (settings.engine.gpus if settings.engine.source == VLLM else 0)
 
 
+def check_sources(settings: RlSettings) -> None:
+    """Check that the sources of tasks are there, without reading their rows. Raises as `open_checked`."""
+    with _hinted(settings):
+        for source in expanded(settings.sources):
+            open_reader(source, SourceDefaults(split="train", most=settings.tasks.most))
+
+
+@contextmanager
+def _hinted(settings: RlSettings) -> Iterator[None]:
+    try:
+        yield
+    except DataError as error:
+        hint = "" if settings.tasks.source else " (The recipe trains on it; --tasks names others.)"
+        raise DataError(f"{error}{hint}") from error
+
+
 def open_checked(settings: RlSettings) -> TaskPool:
     """Open the tasks that are trained on.
 
     Raises:
         SettingsError: the reward cannot be paid for some (`check_rewards`), or the dialect cannot show their media.
     """
-    try:
+    with _hinted(settings):
         opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
-    except DataError as error:
-        hint = "" if settings.tasks.source else " (The recipe trains on it; --tasks names others.)"
-        raise DataError(f"{error}{hint}") from error
     check_rewards(opened, settings.recipe.reward)
+    _rehearse(opened, settings.recipe)
     check_media(opened.parts, load_dialect(settings.recipe.dialect))
     return opened
+
+
+def _rehearse(tasks: TaskPool, recipe: Recipe) -> None:
+    """Have a world, a grader and a reward of a user's own do their part for the first task, before weights are loaded.
+
+    Raises:
+        OwnCodeError: one of them raises, or gives what it may not.
+    """
+    reward = recipe.reward
+    own = [REWARDS.code(reward.preset), reward.grader and GRADERS.code(reward.grader)]
+    if not any(own) and not any(isinstance(part.reader, WorldReader) for part in tasks.parts):
+        return
+    with TemporaryDirectory() as folder, suppress(*BROKEN):  # a task that cannot be made is left out when it is drawn
+        task = tasks.make(tasks.ids[0], MediaStore(folder))
+        rehearse(reward.grader, task)
+        if own[0] is not None:
+            text = load_dialect(recipe.dialect).write(Answer(text=task.answer or "1"), "I look.")
+            turn = Turn(text=text, action=Answer(text=task.answer or "1"))
+            right = (Score(name=CORRECT, value=1.0),)
+            trial = Trajectory(id=f"{task.id}#0", task=task, turns=(turn,), stop=StopReason.ANSWERED, scores=right)
+            paid(reward.load(), unjudged([trial, trial.model_copy(update={"id": f"{task.id}#1"})]))
 
 
 def warn_of_run(recipe: Recipe, dialect: Dialect, tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,12 +27,14 @@ from saccade.record.content import ImagePart, Message, ParseError, Part
 from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.broken import LEFT_OUT, too_many
-from saccade.tokens.batch import BatchRow, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import truncate
 from saccade.training.parts import TrainingCallback
 from saccade.training.sft.settings import DataSettings, SftLossSettings, SftSettings
+
+if TYPE_CHECKING:
+    from saccade.tokens.batch import BatchRow
 
 # Trajectories with the prompts of a user's file, to train a checkpoint in the words that it will be asked in.
 #
@@ -141,10 +144,13 @@ class ManyStores:
 
 
 def check_runs(runs: Iterable[str]) -> None:
-    """Raises `TrainingError` for the first of `runs` that is no run folder."""
+    """Raises `TrainingError` for the first of `runs` that is no run folder, or holds no trajectory."""
     for run in runs:
-        if not (Path(run) / TRAJECTORIES).is_file():
+        lines = Path(run) / TRAJECTORIES
+        if not lines.is_file():
             raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it. Name the folder of a run.")
+        if not lines.stat().st_size:
+            raise TrainingError(f"{lines} is empty, so there is nothing to learn from. Play the run again.")
 
 
 def read_examples(
@@ -300,6 +306,8 @@ def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> Bat
     most = min(data.most_tokens, encoder.context_tokens)
     if len(tokens.segments[0].ids) + len(tokens.segments[1].ids) > most:
         return f"whose first turn does not fit {most} tokens"
+    from saccade.tokens.batch import token_row  # imports torch
+
     row = token_row(truncate(tokens, most), learned)
     return row if np.any(row.trained) else f"with no learned turn within {most} tokens"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from saccade.core.registry import Registry, is_subclass
+from saccade.core.registry import Registry, all_of, is_subclass
+from saccade.core.seam import has_methods
 from saccade.training.sft.curate.stage import FilterSettings
 
 FILTERS: Final = Registry[type[FilterSettings]](
@@ -33,7 +34,10 @@ FILTERS: Final = Registry[type[FilterSettings]](
         "mixture@1": "saccade.training.sft.curate.filters.mixture:Mixture",
         "split@1": "saccade.training.sft.curate.filters.mixture:SplitFilter",
     },
-    is_subclass(FilterSettings, "a subclass of saccade.training.sft.curate.stage.FilterSettings"),
+    all_of(
+        is_subclass(FilterSettings, "a subclass of saccade.training.sft.curate.stage.FilterSettings"),
+        has_methods(FilterSettings),
+    ),
 )
 
 

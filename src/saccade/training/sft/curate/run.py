@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from saccade.core import sync
 from saccade.core.disk import new_folder
+from saccade.core.seam import awaited, seam
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
@@ -28,6 +29,7 @@ from saccade.record.codec import dumps, read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.folder import TASKS
 from saccade.training.sft.curate.pipeline import FilterStep, Pipeline
+from saccade.training.sft.curate.registry import FILTERS
 from saccade.training.sft.curate.report import CurateReport, FilterReport, Tally
 from saccade.training.sft.curate.sources import SourceRuns
 from saccade.training.sft.curate.stage import (
@@ -38,6 +40,7 @@ from saccade.training.sft.curate.stage import (
     Drop,
     FilterContext,
     FilterOutcome,
+    FilterSettings,
     FilterStage,
     Keep,
     Media,
@@ -116,6 +119,7 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
+_OUTCOMES = (Keep, Drop, Undecided)
 LOST = "lost"
 """Label under which outages of ours are reported, before all filters."""
 
@@ -158,16 +162,37 @@ def check_about(pipeline: Pipeline, source: SourceRuns) -> None:
         )
 
 
+def started(settings: FilterSettings, around: FilterContext) -> FilterStage:
+    """Return the stage of a filter. Raises as `FilterSettings.start`, `OwnCodeError` for a user's own among it."""
+    return seam(settings.start, BatchStage, AskStage, DatasetStage)(around)
+
+
+def _rehearse(pipeline: Pipeline, source: SourceRuns, around: FilterContext) -> None:
+    """Show filters of a user's own the first trajectory, before the filters ahead of them work for hours."""
+    own = [step for step in pipeline.steps if FILTERS.code(step.filter) is not None]
+    first = next(iter(source.trajectories()), None) if own and not source.of_tasks else None
+    if first is None:
+        return
+    for step in own:
+        stage = started(step.settings, around)
+        if isinstance(stage, BatchStage):
+            seam(stage.decide, list, tuple, each=_OUTCOMES, count=1)([first])
+            stage.close()
+        elif isinstance(stage, DatasetStage):
+            seam(stage.choose, list, tuple, each=_OUTCOMES, count=1)([seam(stage.note, object)(first)])
+
+
 async def _curated(
     source: SourceRuns, pipeline: Pipeline, folder: Path, cache: Path, on_read: Callable[[], None]
 ) -> CurateReport:
     async with AsyncExitStack() as open_things:
         around = FilterContext(source, cache)
+        _rehearse(pipeline, source, around)
         log = open_things.enter_context((folder / "dropped.jsonl").open("w", encoding="utf-8"))
         played = _Run(folder, log)
         played.add(Tally(LOST, LOST, pipeline.category))
         for step in pipeline.steps:
-            stage = step.settings.start(around)
+            stage = started(step.settings, around)
             if isinstance(stage, BatchStage):
                 open_things.callback(stage.close)
             elif isinstance(stage, AskStage):
@@ -233,9 +258,10 @@ class _Run:
     async def _ruled(
         self, stream: AsyncGenerator[Trajectory, None], stage: BatchStage, tally: Tally, step: FilterStep
     ) -> AsyncGenerator[Trajectory, None]:
+        ruled = seam(stage.decide, list, tuple, each=_OUTCOMES, count=1)
         async with aclosing(stream):
             async for trajectory in stream:
-                outcome = stage.decide([trajectory])[0] if step.branch.has(trajectory.task) else None
+                outcome = ruled([trajectory])[0] if step.branch.has(trajectory.task) else None
                 if (left := self._left(trajectory, outcome, tally, step)) is not None:
                     yield left
 
@@ -243,7 +269,7 @@ class _Run:
         self, stream: AsyncGenerator[Trajectory, None], stage: AskStage, tally: Tally, step: FilterStep
     ) -> AsyncGenerator[Trajectory, None]:
         async def decide(trajectory: Trajectory) -> FilterOutcome:
-            return await stage.decide(trajectory) if step.branch.has(trajectory.task) else KEEP
+            return await awaited(stage.decide, *_OUTCOMES)(trajectory) if step.branch.has(trajectory.task) else KEEP
 
         async with aclosing(stream), aclosing(asked_in_order(stream, decide, stage.at_once)) as asked:
             async for trajectory, outcome in asked:
@@ -254,7 +280,8 @@ class _Run:
     async def _chosen(
         self, file: Path, notes: Sequence[tuple[bool, Any]], stage: DatasetStage, tally: Tally, step: FilterStep
     ) -> AsyncGenerator[Trajectory, None]:
-        outcomes = iter(stage.choose([note for concerned, note in notes if concerned]))
+        asked = [note for concerned, note in notes if concerned]
+        outcomes = iter(seam(stage.choose, list, tuple, each=_OUTCOMES, count=len(asked))(asked))
         for trajectory, (concerned, _) in zip(read_lines(file, Trajectory), notes, strict=True):
             left = self._left(trajectory, next(outcomes) if concerned else None, tally, step)
             if left is not None:
@@ -292,7 +319,7 @@ def _note_of(stage: DatasetStage, step: FilterStep) -> Callable[[Trajectory], tu
 
     def note(trajectory: Trajectory) -> tuple[bool, Any]:
         concerned = step.branch.has(trajectory.task)
-        return concerned, stage.note(trajectory) if concerned else None
+        return concerned, seam(stage.note, object)(trajectory) if concerned else None
 
     return note
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES, note_empty
 from saccade.errors import DataError, MediaError, MissingMediaError, RecordError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
@@ -41,6 +41,9 @@ class SourceRuns:
                 f"{next(iter(self._tasks))} holds tasks and no episodes, and other names are runs: trajectories and "
                 "tasks are not curated together. Name one kind."
             )
+        for name in self.names:
+            if name not in self._tasks:
+                note_empty(Path(name) / TRAJECTORIES)
         runs = [MediaStore(Path(name) / MEDIA) for name in self.names if _is_run(name)]
         self._made: MediaStore | None = None
         if self._tasks:

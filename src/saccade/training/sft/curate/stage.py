@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
+from saccade.core.seam import seam
 from saccade.core.settings import Settings
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
@@ -101,7 +102,8 @@ FilterStage: TypeAlias = BatchStage | AskStage | DatasetStage
 
 def each(decide: Callable[[Trajectory], FilterOutcome]) -> BatchStage:
     """Make the stage of a rule that looks at one trajectory at a time."""
-    return BatchStage(lambda batch: [decide(trajectory) for trajectory in batch])
+    one = seam(decide, Keep, Drop, Undecided)
+    return BatchStage(lambda batch: [one(trajectory) for trajectory in batch])
 
 
 @dataclass(frozen=True, slots=True)

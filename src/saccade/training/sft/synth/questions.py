@@ -18,6 +18,7 @@ from typing import Final
 
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
+from saccade.core.disk import one_writer
 from saccade.core.settings import save_settings
 from saccade.episode.run_folder import MEDIA, check_continued
 from saccade.errors import ModelDeniedError, ModelError, SettingsError
@@ -120,24 +121,29 @@ async def make_questions(
     pool = open_tasks(map(_pictures, expanded(settings.sources)), SourceDefaults(most=settings.n))
     purse = Purse(teacher.dollars, "teacher", "What was made is kept")
     model = PaidModel((models or partial(load_model, retry=settings.retry))(teacher.model), purse)
-    check_continued(out, settings, may_differ={"n", "most_broken", *PRICE_SETTINGS})
-    done = _done(out / TASKS)
-    names = [name for name in pool.ids if name not in done]
-    estimate = await asyncio.to_thread(_estimate, settings, pool, names, model.model)
-    progress = QuestionProgress(len(pool.ids), len(pool.ids) - len(names), pool.lines(), estimate, settings.most_broken)
-    watch(progress)
-    out.mkdir(parents=True, exist_ok=True)
-    save_settings(settings, out / "settings.toml")
     store = MediaStore(out / MEDIA, limits=settings.media.limits)
     asker = _Asker(settings, pool, store, model, purse, texts)
     try:
-        async for tasks in in_order(names, asker.ask, workers):
-            if not isinstance(tasks, DiscardedError):
-                append_lines(out / TASKS, tasks)
-            progress.count(tasks)
-            watch(progress)
+        with one_writer(out):
+            return await _asked(asker, out, workers, watch)
     finally:
         await model.close()
+
+
+async def _asked(asker: _Asker, out: Path, workers: int, watch: Callable[[QuestionProgress], None]) -> QuestionProgress:
+    settings, pool = asker.settings, asker.pool
+    check_continued(out, settings, may_differ={"n", "most_broken", *PRICE_SETTINGS})
+    done = _done(out / TASKS)
+    names = [name for name in pool.ids if name not in done]
+    estimate = await asyncio.to_thread(_estimate, settings, pool, names, asker.model.model)
+    progress = QuestionProgress(len(pool.ids), len(pool.ids) - len(names), pool.lines(), estimate, settings.most_broken)
+    watch(progress)
+    save_settings(settings, out / "settings.toml")
+    async for tasks in in_order(names, asker.ask, workers):
+        if not isinstance(tasks, DiscardedError):
+            append_lines(out / TASKS, tasks)
+        progress.count(tasks)
+        watch(progress)
     return progress
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from saccade.core.disk import one_writer
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.flow import Plan
@@ -286,6 +287,13 @@ async def synthesise(
     """
     # Before anything is written: the names in the settings must mean something.
     synthesizer = Synthesizer(settings, MediaStore(out / MEDIA), models=models)
+    with one_writer(out):
+        return await _made(synthesizer, settings, out, workers, watch)
+
+
+async def _made(
+    synthesizer: Synthesizer, settings: SynthSettings, out: Path, workers: int, watch: SynthCallback
+) -> SynthProgress:
     run = opened(out, settings)
     listed = list(synthesizer.jobs)
     missing = [job for job in listed if job.id not in run.done and job.id not in run.rejected]
