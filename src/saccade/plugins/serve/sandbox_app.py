@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
@@ -19,7 +18,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from saccade.core.plugins import install, own_version
-from saccade.core.web import OTHER_HOST, OwnNames, OwnPages
+from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
 from saccade.errors import (
     IsolationError,
     MediaError,
@@ -214,7 +213,7 @@ def _options(fields: object) -> SessionOptions | None:
 
 
 try:
-    from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
+    from fastapi import FastAPI, Request, Response
     from fastapi.responses import JSONResponse
     from starlette.requests import ClientDisconnect
 except ModuleNotFoundError as missing:
@@ -223,6 +222,7 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 
+_UNAUTHORIZED = b'{"error": "token", "message": "a bearer token is needed"}'
 _OTHER_HOST = json.dumps({"error": "host", "message": OTHER_HOST}).encode()
 _SESSION_CODES = {"unknown_session": 404, "gone": 410, "conflict": 409, "cancelled": 409, "full": 429, "lost": 503}
 _CODES: tuple[tuple[type[SaccadeError], int, str], ...] = (
@@ -238,7 +238,7 @@ _CODES: tuple[tuple[type[SaccadeError], int, str], ...] = (
 """Exception -> status code and `error` of the answer; the first that fits."""
 
 
-def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings | None = None) -> FastAPI:
+def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings | None = None) -> AsgiApp:
     """Make an ASGI application that serves sessions of `sandbox`, which it starts and closes itself.
 
     With `token` None no token is required: only for a server that no other machine can reach. Then requests must name
@@ -247,8 +247,6 @@ def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings 
     Raises:
         SettingsError: the token is empty.
     """
-    if token is not None and not token.strip():
-        raise SettingsError("the token is empty; give a long random one, for example of `openssl rand -hex 32`.")
     settings = settings or ServeSettings()
 
     @asynccontextmanager
@@ -258,19 +256,8 @@ def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings 
             yield
 
     app = FastAPI(title="Saccade sandbox", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    app.add_api_route("/v1/health", health, methods=["GET"])
-    app.include_router(_routes(), dependencies=[Depends(_bearer(token))])
-    app.add_exception_handler(SaccadeError, _failure)
-    app.add_exception_handler(ClientDisconnect, _disconnected)
-    if token is None:  # a page in a browser of this machine must not take its place
-        app.add_middleware(OwnPages)
-        app.add_middleware(OwnNames, refusal=_OTHER_HOST)
-    return app
-
-
-def _routes() -> APIRouter:
-    router = APIRouter(prefix="/v1")
     for method, path, endpoint in (
+        ("GET", "/health", health),
         ("GET", "/about", about),
         ("GET", "/isolation", isolation),
         ("PUT", "/media/{sha256}", put_picture),
@@ -281,19 +268,12 @@ def _routes() -> APIRouter:
         ("PUT", "/sessions/{name}/runs/{number}", run_code),
         ("DELETE", "/sessions/{name}/runs/{number}", cancel_run),
     ):
-        router.add_api_route(path, endpoint, methods=[method])
-    return router
-
-
-def _bearer(token: str | None) -> Callable[[Request], Awaitable[None]]:
-    expected = None if token is None else f"Bearer {token}".encode()
-
-    async def check(request: Request) -> None:
-        received = request.headers.get("authorization", "").encode("utf-8", "replace")
-        if expected is not None and not hmac.compare_digest(received, expected):
-            raise HTTPException(401, "a bearer token is needed", {"www-authenticate": "Bearer"})
-
-    return check
+        app.add_api_route(f"/v1{path}", endpoint, methods=[method])
+    app.add_exception_handler(SaccadeError, _failure)
+    app.add_exception_handler(ClientDisconnect, _disconnected)
+    if token is None:  # a page in a browser of this machine must not take its place
+        return OwnNames(OwnPages(app), refusal=_OTHER_HOST)
+    return BearerGate(app, token, refusal=_UNAUTHORIZED, free=("/v1/health",))
 
 
 async def health() -> Response:
