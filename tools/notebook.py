@@ -18,7 +18,7 @@ FILE = Path(__file__).resolve().parent.parent / "examples" / "notebook" / "first
 
 def executed(folder: Path) -> Any:
     """Return the notebook after a run in `folder`. Raises `CellExecutionError` if a cell fails."""
-    notebook = nbformat.read(FILE, as_version=4)
+    notebook = nbformat.read(FILE, as_version=4)  # type: ignore[no-untyped-call]
     resources = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
     return notebook
@@ -45,4 +45,4 @@ def _is_left_out(output: Any) -> bool:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as work:
         ran = as_stored(executed(Path(work)))
-    nbformat.write(ran, FILE)
+    nbformat.write(ran, FILE)  # type: ignore[no-untyped-call]
