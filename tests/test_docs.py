@@ -105,12 +105,13 @@ def test_blocks_run_as_they_stand(page: Path, slow: bool, tmp_path: Path) -> Non
                 command,
                 cwd=tmp_path,
                 env=variables(server.url),
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 text=True,
                 timeout=600,
                 check=False,
             )
-            assert done.returncode == 0, f"{page.name}:\n{block.text}\n{done.stdout}\n{done.stderr}"
+            assert done.returncode == 0, f"{page.name}:\n{block.text}\n{done.stdout}"
             missing = not_printed(block.text, done.stdout)
             assert not missing, f"{page.name}: {missing} was not printed\n{block.text}\n{done.stdout}"
 

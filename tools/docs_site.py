@@ -10,6 +10,7 @@ it; assets/site.css gives it its look.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -95,11 +96,30 @@ def shown(uri: str) -> str:
     head = f"---\nsearch: {{exclude: true}}\n---\n# {name}\n\n"
     if path.is_dir():
         return head + "\n".join(f"* `{file.relative_to(path)}`: {about(file)}" for file in sorted(path.rglob("*.py")))
+    if path.suffix == ".ipynb":
+        return f"---\nsearch: {{exclude: true}}\n---\n{notebook(path)}"
     if path.suffix == ".md":
         above = "../" * (len(PurePosixPath(uri).parts) - 1)
         text = re.sub(r"\]\(docs/", f"]({above}", path.read_text(encoding="utf-8"))
         return re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|\.\./)[^)]*\)", r"\1", text)  # what the site has not
     return f"{head}````{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text(encoding='utf-8')}\n````\n"
+
+
+def notebook(path: Path) -> str:
+    """A notebook with its outputs as Markdown."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"````python\n{source}\n````")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "image/jpeg" in data:
+                parts.append(f"![what the cell shows](data:image/jpeg;base64,{''.join(data['image/jpeg']).strip()})")
+            elif "text/markdown" in data:
+                parts.append("".join(data["text/markdown"]))
+            elif "text" in output:
+                parts.append(f"````text\n{''.join(output['text'])}````")
+    return "\n\n".join(parts) + "\n"
 
 
 def about(file: Path) -> str:

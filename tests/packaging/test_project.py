@@ -142,3 +142,6 @@ def test_the_site_builds_without_a_warning_and_has_every_public_name(tmp_path: P
     start = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert "runnable" not in (tmp_path / "site" / "tutorial.html").read_text(encoding="utf-8")
     assert 'href="source/README.md.html"' in start
+    loaded = re.findall(r'<(?:script|img|source|link rel="(?:stylesheet|icon)")[^>]* (?:src|href)="([^"]+)"', start)
+    assert {"images/live.webp", "assets/site.css", "assets/iframe-worker.js"} <= set(loaded)
+    assert not [address for address in loaded if ":" in address or address.startswith("//")]

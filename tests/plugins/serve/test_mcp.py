@@ -15,8 +15,16 @@ from typing import Any
 import pytest
 
 pytest.importorskip("mcp")
+import httpx2
 from mcp import Client, MCPError
+from tests.fake_sandboxes import FakeSandbox, FakeSession
 from tests.plugins.serve.mcp_clients import COMMAND, http, http_server, photo, pictures, png, session_of, stdio, text
+
+from saccade.cli.main import main
+from saccade.plugins.serve.mcp_server import mcp_server
+from saccade.plugins.serve.vision_session import McpSettings
+from saccade.sandbox.local import LocalSandbox
+from saccade.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")
 
@@ -33,14 +41,10 @@ async def connected(transport: str, *options: str) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def inside(**settings: Any) -> AsyncIterator[Client]:
+async def inside(sandbox: Any = None, **settings: Any) -> AsyncIterator[Client]:
     """A client of a server in this process."""
-    from saccade.plugins.serve.mcp_server import mcp_server
-    from saccade.plugins.serve.vision_session import McpSettings
-    from saccade.sandbox.local import LocalSandbox
-    from saccade.tools.toolbox import Toolbox
-
-    async with Client(mcp_server(LocalSandbox(), Toolbox.of("crop"), McpSettings(**settings))) as client:
+    server = mcp_server(sandbox or LocalSandbox(), Toolbox.of("crop"), McpSettings(**settings))
+    async with Client(server) as client:
         yield client
 
 
@@ -199,15 +203,8 @@ async def test_files_outside_the_folders_cannot_be_read(tmp_path: Path) -> None:
     ],
 )
 async def test_a_wrong_call_is_an_error_to_read(tool: str, arguments: dict[str, Any], word: str) -> None:
-    from mcp.client import Client as InProcess
-    from tests.fake_sandboxes import FakeSandbox
-
-    from saccade.plugins.serve.mcp_server import mcp_server
-    from saccade.plugins.serve.vision_session import McpSettings
-    from saccade.tools.toolbox import Toolbox
-
     sandbox = FakeSandbox()
-    async with InProcess(mcp_server(sandbox, Toolbox.of("crop"), McpSettings())) as client:
+    async with inside(sandbox) as client:
         result = await client.call_tool(tool, arguments)
     assert result.is_error
     assert word in text(result)
@@ -276,15 +273,9 @@ async def test_of_many_pictures_the_last_are_named() -> None:
 
 
 async def test_limits_of_sessions_pictures_and_size() -> None:
-    from tests.fake_sandboxes import FakeSandbox
-
-    from saccade.plugins.serve.mcp_server import mcp_server
-    from saccade.plugins.serve.vision_session import McpSettings
-    from saccade.tools.toolbox import Toolbox
-
     sandbox = FakeSandbox()
-    settings = McpSettings(max_sessions=2, max_pictures=2, shown_pixels=28 * 28, max_upload_bytes=2000, idle_seconds=1)
-    async with Client(mcp_server(sandbox, Toolbox.of("crop"), settings)) as client:
+    few = {"max_sessions": 2, "max_pictures": 2, "shown_pixels": 28 * 28, "max_upload_bytes": 2000, "idle_seconds": 1}
+    async with inside(sandbox, **few) as client:
         first = await client.call_tool("upload", {"data": png(100, 50)})
         session = session_of(first)
         assert pictures(first)[0].width < 60
@@ -310,12 +301,6 @@ async def test_limits_of_sessions_pictures_and_size() -> None:
 
 
 async def test_branches_at_once_stay_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.fake_sandboxes import FakeSandbox, FakeSession
-
-    from saccade.plugins.serve.mcp_server import mcp_server
-    from saccade.plugins.serve.vision_session import McpSettings
-    from saccade.tools.toolbox import Toolbox
-
     branch = FakeSession.branch
 
     async def slow(session: FakeSession, n: int) -> Any:
@@ -324,7 +309,7 @@ async def test_branches_at_once_stay_within_the_limit(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(FakeSession, "branch", slow)
     sandbox = FakeSandbox()
-    async with Client(mcp_server(sandbox, Toolbox.of("crop"), McpSettings(max_sessions=4))) as client:
+    async with inside(sandbox, max_sessions=4) as client:
         asked = {"session": session_of(await client.call_tool("run_python", {"code": "1"})), "count": 2}
         tried = await asyncio.gather(*(client.call_tool("branch", asked) for _ in range(3)))
         assert [one.is_error for one in tried].count(True) == 2
@@ -334,8 +319,6 @@ async def test_branches_at_once_stay_within_the_limit(monkeypatch: pytest.Monkey
 
 
 async def test_http_needs_the_token_and_the_right_host() -> None:
-    import httpx2
-
     async with http_server() as url:
         for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic 0123456789abcdef"}):
             async with httpx2.AsyncClient(headers=headers) as connection:
@@ -353,8 +336,6 @@ async def test_http_needs_the_token_and_the_right_host() -> None:
     "options", [["--token-file", "t"], ["--no-token"], ["--folder", "/nowhere"], ["--tools", "no"]]
 )
 def test_options_that_cannot_work_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    from saccade.cli.main import main
-
     assert main(["mcp", *options]) == 2
     assert "saccade: " in capsys.readouterr().err
 

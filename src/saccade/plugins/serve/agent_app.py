@@ -1,7 +1,7 @@
 """`agent_app`: agents behind OpenAI's protocol, as an ASGI application.
 
 `/v1/chat/completions`, `/v1/responses`, `/v1/models`, `/health`, `/metrics`, and the live page with what it asks for
-(live_routes.py). Everything but `/health` and the page itself needs the token. No page of another origin may read an
+(live.py). Everything but `/health` and the page itself needs the token. No page of another origin may read an
 answer, since nothing here allows it to. A request that names another host than this machine is refused where only this
 machine should reach the server.
 """

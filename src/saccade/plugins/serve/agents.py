@@ -7,7 +7,6 @@ cancelled and its session ends before the context is left.
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 import os
 import re
@@ -28,7 +27,7 @@ from saccade.episode.ask import AskSettings, check_speaks, planned, suited
 from saccade.episode.drive import EventCallback, begun, run_episode, unwatched
 from saccade.episode.flow import Ask, Event, Plan
 from saccade.errors import SaccadeError
-from saccade.media.store import MediaStore
+from saccade.media.store import MediaStore, data_url
 from saccade.models.base import Model
 from saccade.models.registry import check_sampling
 from saccade.plugins.serve.agent_request import (
@@ -209,7 +208,7 @@ class ServedEpisode:
 
     def data_url(self, part: ImagePart) -> str:
         """Return a picture of the episode."""
-        return f"data:{part.mime};base64,{base64.b64encode(self.store.get_bytes(part.sha256)).decode()}"
+        return data_url(self.store.get_bytes(part.sha256))
 
     def _add(self, turns: tuple[Turn, ...]) -> None:
         for turn in turns[self._seen :]:

@@ -134,12 +134,6 @@ class _StreamOptions(BaseModel):
     include_obfuscation: Literal[False, None] = None
 
 
-class _TextOnly(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    type: Literal["text"] = "text"
-
-
 class ChatBody(IgnoredFields):
     """The body of a request. What would change the answer and cannot be honoured is refused."""
 
@@ -164,7 +158,7 @@ class ChatBody(IgnoredFields):
     logprobs: Literal[False, None] = None
     frequency_penalty: Literal[0, None] = None
     presence_penalty: Literal[0, None] = None
-    response_format: _TextOnly | None = None
+    response_format: dict[Literal["type"], Literal["text"]] | None = None
     modalities: list[Literal["text"]] | None = None
     tools: list[Any] | None = Field(None, max_length=0)
     tool_choice: Literal["none", "auto", None] = None

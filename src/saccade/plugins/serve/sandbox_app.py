@@ -224,6 +224,7 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 
+_UNAUTHORIZED = b'{"error": "token", "message": "a bearer token is needed"}'
 _OTHER_HOST = json.dumps({"error": "host", "message": OTHER_HOST}).encode()
 _NO_TOKEN = b'{"detail": "a bearer token is needed"}'
 _HEALTH = "/v1/health"

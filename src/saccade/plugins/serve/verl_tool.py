@@ -12,10 +12,8 @@ Pictures come in `extra_fields`: `images` or `image`, as data URLs or as paths b
 from __future__ import annotations
 
 import asyncio
-import base64
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Self
@@ -27,7 +25,7 @@ from saccade.cli.web import serve_app
 from saccade.core.png import quick_png
 from saccade.dialects.vista import VistaDialect
 from saccade.errors import MediaError
-from saccade.media.store import from_base64
+from saccade.media.store import data_url, from_base64
 from saccade.models.base import ToolSpec
 from saccade.record.content import Answer, ToolCall
 from saccade.record.execution import Execution, Status
@@ -71,11 +69,6 @@ class SolveRequest(BaseModel):
     image_base64: str | None = None
 
 
-@dataclass
-class _Trajectory:
-    media: list[ServedMedium] = field(default_factory=list)
-
-
 class VerlToolFace:
     """Answers both wires by the tools of a service."""
 
@@ -85,7 +78,8 @@ class VerlToolFace:
         self._own = {name: tool.name for tool in tools for name in (tool.name, *tool.aliases)}
         self._dialect = VistaDialect(tools=tuple(ToolSpec(tool.name, "", {}) for tool in tools))
         self._folders = [Path(folder).resolve() for folder in service.limits.media_folders]
-        self._trajectories: OrderedDict[str, _Trajectory] = OrderedDict()
+        self._trajectories: OrderedDict[str, list[ServedMedium]] = OrderedDict()
+        """The pictures of each."""
         self._running, self._started = 0, time.monotonic()
 
     def add_to(self, app: FastAPI) -> None:
@@ -129,14 +123,14 @@ class VerlToolFace:
         name = next((name for name in _SOLVERS if name in self._own), "")
         if not name:
             return {"success": False, "error": f"none of {', '.join(_SOLVERS)} is served here"}
-        trajectory = _Trajectory()
+        pictures: list[ServedMedium] = []
         try:
             if request.image_base64 is not None:
-                await self._keep(trajectory, _decoded(request.image_base64))
+                await self._keep(pictures, _decoded(request.image_base64))
         except MediaError as error:
             return {"success": False, "error": str(error)}
         arguments: dict[str, JsonValue] = {"question": request.question, "task": request.task}
-        result = await self._call(name, arguments, trajectory, request.question, "")
+        result = await self._call(name, arguments, pictures, request.question, "")
         if not result.ok or result.value is None:
             return {"success": False, "error": _reason(result)}
         return {"success": True, "answer": result.value["answer"], "steps": [*result.text.splitlines()]}
@@ -153,22 +147,22 @@ class VerlToolFace:
             return _invalid(getattr(read, "reason", "There is no tool call."), self._own), False, False
         if read.name not in self._own:
             return _invalid(f"There is no tool named {read.name[:60]!r}.", self._own), False, False
-        trajectory = self._trajectories.setdefault(name, _Trajectory())
+        pictures = self._trajectories.setdefault(name, [])
         self._trajectories.move_to_end(name)
         while len(self._trajectories) > _MOST_TRAJECTORIES:
             self._trajectories.popitem(last=False)
         try:
-            if not trajectory.media:
+            if not pictures:
                 for given in _pictures(extra):
-                    await self._keep(trajectory, await asyncio.to_thread(self._bytes, given))
+                    await self._keep(pictures, await asyncio.to_thread(self._bytes, given))
         except MediaError as error:
             return {"obs": "", "error": str(error)}, True, False
         question = _question(extra)
-        result = await self._call(read.name, dict(read.arguments), trajectory, question, name)
+        result = await self._call(read.name, dict(read.arguments), pictures, question, name)
         if result.status is Status.LOST:  # an outage is no observation to learn from: it ends the trajectory
             return {"obs": "", "error": _reason(result)}, True, False
         for picture in result.pictures:
-            await self._keep(trajectory, await asyncio.to_thread(quick_png, picture.image))
+            await self._keep(pictures, await asyncio.to_thread(quick_png, picture.image))
         return await asyncio.to_thread(self._observed, result), False, result.ok
 
     def _observed(self, result: ToolResult) -> JsonValue:
@@ -176,13 +170,13 @@ class VerlToolFace:
         text = self._dialect.observe(Execution(status=result.status, **told), 0).message.text
         if not result.pictures:
             return text
-        urls = [f"data:image/png;base64,{base64.b64encode(quick_png(item.image)).decode()}" for item in result.pictures]
+        urls = [data_url(quick_png(item.image)) for item in result.pictures]
         return {"obs": text + "<image>" * len(urls), "image": [*urls]}
 
     async def _call(
-        self, name: str, arguments: dict[str, JsonValue], trajectory: _Trajectory, question: str, episode: str
+        self, name: str, arguments: dict[str, JsonValue], pictures: list[ServedMedium], question: str, episode: str
     ) -> ToolResult:
-        media = tuple(trajectory.media)
+        media = tuple(pictures)
         if self._service.media.missing(media):
             why = "pictures of this trajectory were deleted to make room: raise server.media_bytes"
             return failed(name, Status.LOST, Problem(ProblemKind.TOOL_FAILURE, "", why))
@@ -192,11 +186,11 @@ class VerlToolFace:
         )  # fmt: skip
         return await self._service.backend.call(self._own[name], call, self._service.media)
 
-    async def _keep(self, trajectory: _Trajectory, data: bytes) -> None:
-        """Add a picture to a trajectory. Raises `MediaError` if it is none."""
+    async def _keep(self, pictures: list[ServedMedium], data: bytes) -> None:
+        """Add a picture. Raises `MediaError` if it is none."""
         name = sha256(data).hexdigest()
         await self._service.media.put("image", name, data)
-        trajectory.media.append(ServedMedium(name=f"image_{len(trajectory.media)}", kind="image", sha256=name))
+        pictures.append(ServedMedium(name=f"image_{len(pictures)}", kind="image", sha256=name))
 
     def _bytes(self, picture: str) -> bytes:
         """Return a picture that a client named. Raises `MediaError` for what it may not name, or is not there."""

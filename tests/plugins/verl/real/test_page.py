@@ -130,7 +130,8 @@ def test_the_same_on_a_cpu(program: Path, tmp_path: Path) -> None:
 @pytest.mark.verl
 def test_one_recipe_on_both_trainers(program: Path, tmp_path: Path) -> None:
     title = "### One recipe on both trainers"
-    (recipe,) = re.findall(r"^```toml\n(.*?)^```$", section(ENGINES, title), re.MULTILINE | re.DOTALL)
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"^```toml runnable rise.toml\n(.*?)^```$", tutorial, re.MULTILINE | re.DOTALL)
     (tmp_path / "rise.toml").write_text(recipe)
     block = commands(ENGINES, title)
     assert [words[1] for words in block] == ["rl", "rl", "report"]
