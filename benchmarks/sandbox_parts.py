@@ -2,7 +2,8 @@
 
 Each is measured in pairs with a copy of the package in which the line that calls it is another: with it, without it,
 with it, ... For each row the lower quartile of the times (milliseconds) and the processor time of all processes
-(seconds, 10 ms steps) are added up over the pairs; the table gives "without" divided by "with".
+(seconds, 10 ms steps) are added up over the pairs; the table gives "without" divided by "with". `--forks` measures
+instead what a bare fork, exit and wait of a process with the zygote's modules takes as memory is prepared step by step.
 """
 
 from __future__ import annotations
@@ -40,6 +41,32 @@ PARTS: dict[str, tuple[str, str, str, str]] = {
     ),
 }
 """Name -> file, what is in it, what is there without the mechanism, and the rows that it is for."""
+
+
+_FORKS = """
+import gc, os, time
+from saccade.guest.preload import warm_up
+warm_up()
+from saccade.guest import compact
+from saccade.guest.fork import Forker
+forker = Forker()
+gc.collect(); gc.freeze()
+def cost():
+    times = []
+    for _ in range(400):
+        began = time.perf_counter()
+        pid = forker.fork()
+        if pid == 0: os._exit(0)
+        os.waitpid(pid, 0)
+        times.append((time.perf_counter() - began) * 1000)
+    times.sort()
+    return f"{times[0]:.1f} | {times[40]:.1f} | {times[200]:.1f} |"
+print("| memory | least, ms | first tenth | median |\\n|---|---|---|---|")
+print("| as it is |", cost())
+compact.merge_mappings()
+print("| mappings merged |", cost())
+print(f"| and {compact.use_large_pages()} large pages |", cost())
+"""
 
 
 async def _row(row: str) -> list[float]:
@@ -110,7 +137,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[*PARTS, []])
     parser.add_argument("--pairs", type=int, default=4)
     parser.add_argument("--row", help=argparse.SUPPRESS)
+    parser.add_argument("--forks", action="store_true")
     wanted = parser.parse_args()
+    if wanted.forks:
+        subprocess.run([sys.executable, "-c", _FORKS], check=True)
+        return
     if wanted.row:
         print(json.dumps(asyncio.run(_measured(wanted.row))))
         return

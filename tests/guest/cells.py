@@ -134,7 +134,7 @@ class Guest:
         shown = ShownPictures(self.config, outbox)
         use(shown)
         patch()
-        context = types.SimpleNamespace(
+        context: Any = types.SimpleNamespace(
             module=module, config=self.config, outbox=outbox, workspace=workspace, shown=shown
         )
         number = 0

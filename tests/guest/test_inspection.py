@@ -68,19 +68,6 @@ def own(tmp_path: Path) -> Belongings:
     return Belongings(str(base / "1"), str(base), 0, frozenset())
 
 
-@pytest.mark.parametrize(
-    ("path", "allowed"),
-    [
-        *(("/base/1", True), ("/base/1/a", True), ("/base/12", False), ("/base/2/a", False), ("/based", True)),
-        *(("/usr/lib/libc.so", True), ("/usr/lib/libc.so (deleted)", False), ("/base/1/a (deleted)", False)),
-        *(("/memfd:x", False), ("/dev/shm/x", False), ("/dev/zero", False), ("/SYSV00000001", False)),
-        *(("[heap]", False), ("", False)),
-    ],
-)
-def test_what_may_be_mapped(path: str, allowed: bool) -> None:
-    assert Belongings("/base/1", "/base", 0, frozenset()).may_map(path) is allowed
-
-
 def removed(path: str) -> int:
     fd = os.open(path, os.O_RDWR | os.O_CREAT)
     os.unlink(path)

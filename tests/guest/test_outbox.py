@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.guest.cells import Guest, Start, memfd_outbox
 
 from saccade.guest.outbox import Outbox, encode, take_tail
-from saccade.guest.wire import COUNTS_OFFSET, REPORT_ROOM, layout
+from saccade.guest.wire import COUNTS_OFFSET, REPORT_ROOM
 
 
 @pytest.fixture
@@ -28,13 +28,6 @@ def stdout(outbox: Outbox) -> bytes:
     return outbox.read(outbox.layout.stdout, 10)
 
 
-def test_layout() -> None:
-    places = layout(1000, 50)
-    assert (places.report, places.stdout) == (0, 1 << 20)
-    assert (places.stderr, places.pictures) == (places.stdout + 1000, places.stdout + 2000)
-    assert places.size == places.pictures + 200
-
-
 def test_text_is_written_at_once_and_cut_at_a_character(outbox: Outbox) -> None:
     outbox.stdout.write("ab")
     assert stdout(outbox) == b"ab" + bytes(8)
@@ -45,18 +38,6 @@ def test_text_is_written_at_once_and_cut_at_a_character(outbox: Outbox) -> None:
     outbox.stdout.buffer.write(b"12")
     assert (outbox.stdout.kept, outbox.stdout.total) == (8, 14)
     assert outbox.read(outbox.layout.stderr, 10) == bytes(10)
-
-
-def test_reset_by_another_object_cleans_the_text(outbox: Outbox) -> None:
-    outbox.stdout.write("123456789")
-    outbox.append(3, [b"xyz"])
-    other, _ = memfd_outbox(output_bytes=10, total_pixels=100)
-    os.close(other.fd)
-    other.fd = other.stdout.fd = other.stderr.fd = outbox.fd
-    other.reset()
-    other.stdout.write("ab")
-    assert stdout(outbox) == b"ab" + bytes(8)
-    assert other.append(3, [b"uvw"]) == other.layout.pictures
 
 
 def test_stream_is_a_good_citizen(outbox: Outbox) -> None:

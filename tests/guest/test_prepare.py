@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.guest.children import NOBODY, fork, in_child, open_to_all
 
-from saccade.guest import groups, nursery, wire
+from saccade.guest import groups, nursery
 from saccade.guest.fork import Forker
 from saccade.guest.jail import JailPlan
 from saccade.guest.root import Standing
@@ -102,49 +102,3 @@ def test_one_that_cannot_be_had_says_why_and_ends(listens: bool, tmp_path: Path)
     ours.close()
     if listens:
         assert json.loads(said) == {"op": "failed", "error": ("OSError('" + "x" * 1000)[:500]}
-
-
-def test_a_session_has_its_own_descriptors_at_their_places_and_no_others(tmp_path: Path) -> None:
-    def run() -> dict[str, Any]:
-        fds, _ours = given(tmp_path)
-        nodes = [os.fstat(fd).st_ino for fd in fds]
-        free = [os.dup(0) for _ in range(200)]
-        assert max(free) > wire.FIRST_FREE_FD
-        if fork() == 0:
-            nursery.take_descriptors(fds[:5])
-            numbers = [fd for fd in range(2 * max(free)) if there(fd)]
-            mask = os.umask(0)
-            found = {
-                "numbers": numbers,
-                "nodes": [os.fstat(fd).st_ino for fd in (wire.SOCKET_FD, wire.OUTBOX_FD, 103, 104, wire.WORKSPACE_FD)],
-                "printed": [os.fstat(fd).st_ino for fd in (1, 2)],
-                "null": os.path.samestat(os.fstat(0), os.stat(os.devnull)),
-                "inherited": [fd for fd in numbers if os.get_inheritable(fd)],
-                "folder": os.getcwd(),
-                "mask": mask,
-            }
-            os.write(wire.STDOUT_FD, json.dumps(found).encode())
-            os._exit(0)
-        os.wait()
-        found = json.loads(os.pread(fds[2], 9999, 0))
-        return {**found, "expected": nodes}
-
-    found = in_child(run)
-    nodes = found.pop("expected")
-    assert found == {
-        "numbers": [0, 1, 2, *range(wire.WORKSPACE_FD, wire.FIRST_FREE_FD)],
-        "nodes": nodes[:5],
-        "printed": nodes[2:4],
-        "null": True,
-        "inherited": [],
-        "folder": str(tmp_path),
-        "mask": 0o077,
-    }
-
-
-def there(fd: int) -> bool:
-    try:
-        os.fstat(fd)
-    except OSError:
-        return False
-    return True

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import errno
-import fcntl
-import mmap
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
-import termios
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -417,31 +414,3 @@ def test_flags_of_clone_are_those_of_the_kernels_headers() -> None:
     ours = {name[6:]: value for name, value in vars(seccomp).items() if name.startswith("CLONE_")}
     assert ours == {name: header[name] for name in ours}
     assert (seccomp.SIGKILL, seccomp.SIGCHLD) == (signal.SIGKILL, signal.SIGCHLD)
-
-
-def test_values_of_arguments_are_those_of_the_c_library() -> None:
-    assert (
-        *(fcntl.F_DUPFD, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL, fcntl.F_GETLK),
-        *(fcntl.F_OFD_GETLK, 1027, fcntl.F_DUPFD_CLOEXEC, fcntl.F_GETPIPE_SZ, fcntl.F_GET_SEALS),  # F_DUPFD_QUERY
-    ) == seccomp._FCNTL
-    assert seccomp._LOCKS == (fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW)
-    assert (
-        *(termios.TCGETS, 0x802C542A),  # TCGETS2, of which Python knows nothing
-        *(termios.FIONREAD, termios.FIONBIO, termios.FIONCLEX, termios.FIOCLEX),
-    ) == seccomp._IOCTL
-    names = ["TYPE", "ERROR", "SNDBUF", "RCVBUF", "RCVTIMEO", "SNDTIMEO", "ACCEPTCONN", "PROTOCOL", "DOMAIN"]
-    options = {"RCVTIMEO": 20, "SNDTIMEO": 21, **vars(socket)}
-    assert tuple(options.get(f"SO_{name}", options.get(name)) for name in names) == seccomp._GETSOCKOPT
-    for name in ("SOL_SOCKET", "AF_UNIX", "SOCK_STREAM", "SOCK_SEQPACKET", "SOCK_NONBLOCK", "SOCK_CLOEXEC"):
-        assert vars(seccomp)[f"_{name}"] == vars(socket)[name], name
-    assert seccomp._RWF_NOWAIT == os.RWF_NOWAIT
-    assert seccomp._MAP_SHARED_ANONYMOUS == mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
-
-
-def test_what_prctl_may_be_asked_is_named_in_the_kernels_headers() -> None:
-    header = declared("PR_", "linux/prctl.h")
-    names = (
-        "SET_PDEATHSIG GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_SECUREBITS "
-        "GET_TIMERSLACK GET_NO_NEW_PRIVS GET_TID_ADDRESS GET_THP_DISABLE SET_VMA"
-    )
-    assert tuple(header[name] for name in names.split()) == seccomp._PRCTL

@@ -72,16 +72,3 @@ def test_pages_that_stay_busy_are_an_error_and_leave_no_descriptor(monkeypatch: 
     pages.held.clear()
     assert len(pages.tried) == SEAL_ATTEMPTS
     assert open_descriptors() == before
-
-
-def test_another_refusal_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-
-    def refuse(fd: int, command: int, seals: int) -> int:
-        calls.append(fd)
-        raise PermissionError(1, "not permitted")
-
-    monkeypatch.setattr(wire.fcntl, "fcntl", refuse)
-    with pytest.raises(PermissionError):
-        sealed_memfd("test", b"pixels")
-    assert len(calls) == 1

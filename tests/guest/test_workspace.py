@@ -214,30 +214,20 @@ def test_sparse_files_cost_what_they_hold(folder: Path) -> None:
     os.close(fd)
 
 
-def test_too_large_to_keep(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("limits", "more", "words"),
+    [({"workspace_bytes": 1000}, b"b" * 401, "1000 bytes"), ({"workspace_files": 1}, b"", "1 files")],
+)
+def test_too_much_to_keep(folder: Path, limits: dict[str, int], more: bytes, words: str) -> None:
     fd = os.open(folder, FOLDER)
-    workspace = Workspace(fd, workspace_bytes=1000)
+    workspace = Workspace(fd, **limits)
     (folder / "a.bin").write_bytes(b"a" * 600)
     workspace.commit()
-    (folder / "b.bin").write_bytes(b"b" * 401)
-    with pytest.raises(WorkspaceTooLarge, match="1000 bytes"):
+    (folder / "b.bin").write_bytes(more)
+    with pytest.raises(WorkspaceTooLarge, match=words):
         workspace.commit()
     workspace.restore()
     assert list(survey(folder)) == ["a.bin"]
-    os.close(fd)
-
-
-def test_too_many_files_to_keep(folder: Path) -> None:
-    fd = os.open(folder, FOLDER)
-    workspace = Workspace(fd, workspace_files=3)
-    for name in "abc":
-        (folder / name).touch()
-    workspace.commit()
-    (folder / "d").mkdir()
-    with pytest.raises(WorkspaceTooLarge, match="3 files"):
-        workspace.commit()
-    workspace.restore()
-    assert sorted(survey(folder)) == ["a", "b", "c"]
     os.close(fd)
 
 

@@ -396,16 +396,3 @@ def test_what_is_no_json_is_refused_when_packing() -> None:
             wire.pack({"value": value})
     with pytest.raises(ProtocolError, match="blobs"):
         wire.pack({}, [b""] * (wire.MAX_BLOBS + 1))
-
-
-def test_a_frame_says_how_it_begins_and_where_it_ends() -> None:
-    frame = wire.pack({}, [b"ab"])
-    assert frame[:8] == b"SAC1" + len(frame[8:-2]).to_bytes(4, "big")
-    with pytest.raises(ProtocolError, match="does not start as a Saccade frame"):
-        wire.unpack(frame[:7])
-    with pytest.raises(ProtocolError, match=rf"ends inside its header: {len(frame) - 2} bytes announced, 8 received"):
-        wire.unpack(frame[:8])
-    with pytest.raises(ProtocolError, match="1 bytes follow the last blob"):
-        wire.unpack(frame + b"x")
-    with pytest.raises(ProtocolError, match="impossible length"):
-        wire.unpack(frame[:-1])

@@ -64,12 +64,7 @@ def _as_call(node: ast.Slice) -> ast.Call:
 
 
 def slice_of_picture(value: Any, index: tuple[Any, ...]) -> Any:
-    """Return `value[index]`, the first two slices in order and inside the picture; plain indexing for what is no
-    picture.
-
-    Raises:
-        ValueError: nothing of the picture is left.
-    """
+    """Return `value[index]`, of a picture with both slices in order and inside. Raises ValueError if none is left."""
     if not _is_picture(value):
         return value[index]
     rows, columns = (_clamped(one, size) for one, size in zip(index[:2], value.shape[:2], strict=True))

@@ -266,11 +266,7 @@ def take_descriptors(fds: list[int], stock: int | None = None) -> int | None:
 def prepare(
     settings: dict[str, Any], standing: Standing, forker: Forker
 ) -> tuple[Nursery, dict[str, Any], Callable[[list[int]], NextStep]]:
-    """Import and warm up everything, build the private root, try every step of the jail once, and freeze memory.
-
-    Returns the nursery, what the host is told (layers, with the reason for each that is missing, and versions), and
-    what makes a session of a fork of the template.
-    """
+    """Import, build the private root, try the jail; the nursery, what the host is told, and what makes a session."""
     privileges.die_with_parent(os.getppid())
     for module in settings["modules"]:
         importlib.import_module(module)

@@ -95,11 +95,7 @@ def clamping(log: Log) -> Iterator[None]:
 
 
 def clip(box: Any, width: int, height: int) -> tuple[float, float, float, float] | None:
-    """Return the box (left, upper, right, lower) in order and inside the image, or None if it is fine or not a box at
-    all.
-
-    Raises ValueError if nothing of the image is left.
-    """
+    """Return the box in order and inside the image; None if it is fine or none. Raises ValueError if none is left."""
     try:
         x1, y1, x2, y2 = (_plain(value) for value in box)
     except (TypeError, ValueError, OverflowError):

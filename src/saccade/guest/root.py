@@ -90,11 +90,7 @@ def _resolve(path: str) -> tuple[str, dict[str, str]]:
 
 
 def build_private_root(plan: RootPlan) -> Workspaces:
-    """Replace the root of this mount namespace by a private one; returns the maker of workspaces in it.
-
-    Needs CAP_SYS_ADMIN in new mount and process namespaces, and Linux 5.12. Raises OSError where something cannot be
-    had; the namespace is then in between and the process should end.
-    """
+    """Replace the root of this mount namespace by a private one; the maker of workspaces in it. Raises OSError."""
     mounts.make_private()
     trees = [(path, _read_only(path)) for path in plan.binds]
     devices = [(f"/dev/{name}", mounts.clone_tree(f"/dev/{name}")) for name in _DEVICES]

@@ -27,10 +27,7 @@ _POOL_LOOPS = frozenset({"worker", "_handle_tasks", "_handle_results", "_handle_
 
 
 def settle(before: int, seconds: float, is_cell: Callable[[str], bool]) -> tuple[str | None, str | None]:
-    """Wait for `seconds` until no thread beyond the first `before` works, then end those that wait.
-
-    Returns a note on the threads that were ended, or None, and why the call cannot be kept, or None.
-    """
+    """Wait until no thread beyond the first `before` works, and end those that wait; a note, and why it cannot stay."""
     end = monotonic() + seconds
     while count_threads() > before:
         busy = {ident: frame for ident, frame in _others().items() if not _waits(frame)}

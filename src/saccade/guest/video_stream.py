@@ -128,10 +128,7 @@ class Index:
     seconds: float
 
     def key_before(self, index: int) -> KeyFrame | None:
-        """Return the last key frame that is shown at or before frame `index`.
-
-        Frames that are stored after a key frame and shown before it need an earlier one, and get it.
-        """
+        """Return the last key frame shown at or before frame `index`, or the earlier one that the frame needs."""
         place = bisect_right(self.keys, index, key=lambda key: key.number)
         return self.keys[place - 1] if place else None
 

@@ -410,10 +410,7 @@ class Zygote:
             os.close(fd)
 
     def do_adopt(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Make the leaf of session `id` the keeper of the new session `branch`, if it shares nothing with others.
-
-        `path` is its workspace, `socket` and `memory` are inode numbers of what the host has given it.
-        """
+        """Make the leaf of session `id` the keeper of the new session `branch`, if it shares nothing with others."""
         parent = self.sessions[message["id"]]
         leaf = parent.leaf
         if leaf is None:

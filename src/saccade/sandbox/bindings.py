@@ -226,10 +226,7 @@ class SharedImages:
         return self._fds[sha256][0]
 
     async def get(self, image: LazyImage) -> int:
-        """Return the memfd of `image` (owned by this cache), decoded in a thread if it is not there yet.
-
-        Whatever `image.decode` raises is raised here.
-        """
+        """Return the memfd of `image` (the cache's own), decoded in a thread if need be. Raises as `decode` does."""
         fd = self.have(image.sha256)
         while fd is None:
             task = self._decoding.get(image.sha256)

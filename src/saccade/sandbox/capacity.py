@@ -181,6 +181,7 @@ class Gate:
         self._running += 1
         loop = asyncio.get_running_loop()
         since, is_held = loop.time(), True
+        timer: asyncio.TimerHandle
 
         def look() -> None:
             nonlocal timer, is_held

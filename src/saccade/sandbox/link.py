@@ -262,10 +262,7 @@ class Link:
         return (Status.KILLED, self.blame) if self.blame else (Status.LOST, KILLED_OUTSIDE)
 
     async def ready(self, seconds: float = ANSWER_SECONDS) -> None:
-        """Wait until a call can be made, for `seconds` (and a moment) at the most.
-
-        Raises `GuestFaultError` if the guest is beyond repair, and `SandboxLostError` if its keeper was killed.
-        """
+        """Wait for `seconds` until a call can be made. Raises `GuestFaultError`, or `SandboxLostError` if killed."""
         if self._undoing is not None:
             self.prepare(rollback=True)
         if not self._wanted.done():
@@ -468,7 +465,11 @@ class Link:
             with contextlib.suppress(GuestFaultError):
                 leaf.wake()
                 self._tell({"op": "rehearse"})
-            asyncio.get_running_loop().call_later(REST_SECONDS, lambda: self._is_idle(leaf) and leaf.rest())
+            asyncio.get_running_loop().call_later(REST_SECONDS, self._end_rehearsal, leaf)
+
+    def _end_rehearsal(self, leaf: Leaf) -> None:
+        if self._is_idle(leaf):
+            leaf.rest()
 
     def _is_idle(self, leaf: Leaf) -> bool:
         """Whether `leaf` waits for the next call, and nobody waits for it."""

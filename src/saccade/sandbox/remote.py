@@ -53,6 +53,7 @@ async def patience(seconds: float) -> AsyncIterator[Callable[[], None]]:
     for lost that answered long ago. Raises TimeoutError.
     """
     left, loop = seconds, asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
 
     def wait() -> asyncio.TimerHandle:
         step = min(TICK_SECONDS, left)

@@ -111,12 +111,7 @@ def check_size(mode: str, width: int, height: int) -> None:
 
 
 def read_png(data: bytes) -> RawPixels:
-    """Return the pixels of a PNG that `RawPixels.png` wrote, here or in another version.
-
-    Raises `ProtocolError` for others.
-
-    The size that the header states is checked before a single pixel is decoded.
-    """
+    """Return the pixels of a PNG, whose size is checked before a pixel is decoded. Raises `ProtocolError`."""
     from PIL import PngImagePlugin
 
     mode, width, height = _png_header(data)
