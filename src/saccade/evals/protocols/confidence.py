@@ -130,11 +130,7 @@ SPANS: Final = 5
 
 def agreements(rows: Sequence[ConfidenceRow]) -> tuple[TaskAgreement, ...]:
     """Return every task with more than one graded sample, in the order of the rows."""
-    groups: dict[str, list[ConfidenceRow]] = defaultdict(list)
-    for row in rows:
-        if row.correct is not None:
-            groups[row.task].append(row)
-    return tuple(_agreement(task, group) for task, group in groups.items() if len(group) > 1)
+    return tuple(_agreement(task, group) for task, group in _graded(rows).items() if len(group) > 1)
 
 
 def spans(tasks: Sequence[TaskAgreement]) -> Iterator[AgreementSpan]:
@@ -177,6 +173,15 @@ def mean(values: Sequence[float]) -> Mean:
     """Return the mean of values of tasks with its interval."""
     low, high = of_mean(values).interval
     return Mean(value=fmean(values), samples=len(values), low=low, high=high)
+
+
+def _graded(rows: Sequence[ConfidenceRow]) -> dict[str, list[ConfidenceRow]]:
+    """Group the graded samples by their task, in the order of the rows."""
+    groups: dict[str, list[ConfidenceRow]] = defaultdict(list)
+    for row in rows:
+        if row.correct is not None:
+            groups[row.task].append(row)
+    return groups
 
 
 def _agreement(task: str, rows: Sequence[ConfidenceRow]) -> TaskAgreement:
@@ -248,13 +253,7 @@ def _exactly(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
     values = sorted({value for row in rows if (value := number(row)) is not None})
     columns = [[row.correct if number(row) == value else None for row in rows] for value in values]
     counts = [sum(number(row) == value for row in rows) for value in values]
-    means = Rates(rows).credits(columns)
-    return Curve(
-        name=name,
-        points=tuple(
-            CurvePoint(at=at, samples=n, accuracy=one) for at, n, one in zip(values, counts, means, strict=True)
-        ),
-    )
+    return _curve(name, values, counts, Rates(rows).credits(columns))
 
 
 def _within(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
@@ -267,13 +266,12 @@ def _within(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
         for most in budgets
     ]
     counts = [sum(value <= most for value in values) for most in budgets]
-    means = Rates(known).credits(columns)
-    return Curve(
-        name=name,
-        points=tuple(
-            CurvePoint(at=at, samples=n, accuracy=one) for at, n, one in zip(budgets, counts, means, strict=True)
-        ),
-    )
+    return _curve(name, budgets, counts, Rates(known).credits(columns))
+
+
+def _curve(name: str, places: Sequence[int], counts: Sequence[int], means: Sequence[Mean | None]) -> Curve:
+    listed = zip(places, counts, means, strict=True)
+    return Curve(name=name, points=tuple(CurvePoint(at=at, samples=n, accuracy=one) for at, n, one in listed))
 
 
 def _budgets(values: Sequence[int]) -> list[int]:
@@ -286,16 +284,13 @@ def _budgets(values: Sequence[int]) -> list[int]:
 
 def _with_samples(rows: Sequence[ConfidenceRow]) -> Iterator[SamplesPoint]:
     """pass@n and majority@n over the tasks, as far as every task has n graded samples."""
-    groups: dict[str, list[ConfidenceRow]] = defaultdict(list)
-    for row in rows:
-        if row.correct is not None:
-            groups[row.task].append(row)
-    fewest = min(map(len, groups.values()), default=0)
-    voted = [majority_by_samples([(row.answer, row.correct or 0.0) for row in group]) for group in groups.values()]
+    groups = _graded(rows).values()
+    fewest = min(map(len, groups), default=0)
+    voted = [majority_by_samples([(row.answer, row.correct or 0.0) for row in group]) for group in groups]
     for count in range(1, fewest + 1):
         yield SamplesPoint(
             samples=count,
-            any_right=fmean(pass_at(count, len(group), sum(row.right for row in group)) for group in groups.values()),
+            any_right=fmean(pass_at(count, len(group), sum(row.right for row in group)) for group in groups),
             majority=fmean(by_samples[count - 1] for by_samples in voted),
         )
 
@@ -357,10 +352,11 @@ class TokenEconomy(Findings):
 
 
 _SPANS: Final = 4
+_AMOUNTS: Final = ("pictures", "visual", "text", "written", "processed")
 
 
 def token_row(studied: Studied) -> TokenUsageRow:
-    """Return one sample. Raises `RegistryError` for an unknown pixel budget."""
+    """Return the row of one sample: its tokens. Raises `RegistryError` for an unknown pixel budget."""
     trajectory = studied.trajectory
     turns = trajectory.turns
     shown = [part for message in conversation(trajectory.prompt, turns[:-1]) for part in message.media]
@@ -397,25 +393,12 @@ def token_findings(rows: Sequence[TokenUsageRow], about: StudiedRun) -> TokenEco
 def point(label: str, rows: Sequence[TokenUsageRow]) -> TokenPoint:
     """Return some samples as a point."""
     rates = Rates(rows)
-    accuracy = rates.credits([[row.correct for row in rows]])[0]
-    pictures, visual, text, written, processed = rates.means(
-        [
-            [row.pictures for row in rows],
-            [row.visual for row in rows],
-            [row.text for row in rows],
-            [row.written for row in rows],
-            [row.processed for row in rows],
-        ]
-    )
+    means = rates.means([[getattr(row, amount) for row in rows] for amount in _AMOUNTS])
     return TokenPoint(
         label=label,
         samples=len(rows),
-        accuracy=accuracy,
-        pictures=pictures,
-        visual=visual,
-        text=text,
-        written=written,
-        processed=processed,
+        accuracy=rates.credits([[row.correct for row in rows]])[0],
+        **dict(zip(_AMOUNTS, means, strict=True)),
     )
 
 

@@ -152,10 +152,12 @@ def call_errors(number: int, turn: Turn, call: ToolCall) -> Iterator[StepError]:
         yield _step(number, kind, message)
     if run is None:
         return
-    if problem is not None and problem not in {item.kind for item in mistakes}:
-        yield from _of_execution(number, problem, run)
     if problem is None:
         yield from output_errors(number, turn)
+    elif (
+        problem.vista is not None and run.status is not Status.LOST and problem not in {item.kind for item in mistakes}
+    ):
+        yield _step(number, problem, _last_line(run.traceback))
 
 
 def output_errors(number: int, turn: Turn) -> Iterator[StepError]:
@@ -172,10 +174,7 @@ def output_errors(number: int, turn: Turn) -> Iterator[StepError]:
 
 
 def _mistakes(call: ToolCall) -> tuple[Problem, ...]:
-    """Return what is wrong with the arguments, by its own schema.
-
-    Nothing for a tool not known or not available here.
-    """
+    """Return what is wrong with the arguments by the tool's schema; nothing of a tool that is not available here."""
     try:
         tool = recorded_tool(call.name)
         if tool.needs.missing():
@@ -186,17 +185,12 @@ def _mistakes(call: ToolCall) -> tuple[Problem, ...]:
         return ()
 
 
-def _of_execution(number: int, problem: ProblemKind, run: Execution) -> Iterator[StepError]:
-    if problem.vista is not None and run.status is not Status.LOST:
-        yield _step(number, problem, _last_line(run.traceback))
-
-
 def _step(number: int, kind: ProblemKind, message: str) -> StepError:
     return StepError(error=ErrorClass(kind.vista or "E5"), turn=number, rule=kind.value, detail=message)
 
 
 def _unreadable(number: int, value: str) -> Iterator[StepError]:
-    """Yield a value that opens as JSON must be JSON, and its numbers must be some."""
+    """Yield what is wrong with a value that opens as JSON: that it is none, or a number that is none."""
     text = value.strip()
     if text[:1] not in ("{", "["):
         return
@@ -304,7 +298,8 @@ def content_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
     steps = [number for number, turn in enumerate(studied.trajectory.turns) if succeeded(turn)]
     if not steps:
         return (), True
-    verdicts = [(number, verdict) for number in steps if (verdict := _right(studied, number)) is not None]
+    said = ((number, _by_boxes(studied, number) or _by_model(studied, number)) for number in steps)
+    verdicts = [(number, verdict) for number, verdict in said if verdict is not None]
     errors = tuple(
         StepError(error=ErrorClass.E4, turn=number, rule=rule, detail=detail)
         for number, (right, rule, detail) in verdicts
@@ -313,12 +308,8 @@ def content_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
     return errors, bool(verdicts)
 
 
-def _right(studied: Studied, number: int) -> tuple[bool, str, str] | None:
-    """Return whether the step looked at the right thing, what says so, and a sentence; None if nothing says."""
-    return _by_boxes(studied, number) or _by_model(studied, number)
-
-
 def _by_boxes(studied: Studied, number: int) -> tuple[bool, str, str] | None:
+    """Return whether the step looked at the right thing, what says so, and a sentence; None if nothing says."""
     task = studied.trajectory.task
     looked = [region for region in studied.regions if region.turn == number] if task.evidence else []
     if not looked:
@@ -430,26 +421,16 @@ def _signals(studied: Studied, steps: list[int]) -> Iterator[StepError]:
         run = trajectory.turns[number].execution
         if gold is not None and run is not None and states(_printed(run), gold):
             detail = f"Turn {number} printed the gold answer {gold!r:.80}; the answer was {trajectory.answer!r:.80}."
-            yield _step_reasoning(last, "gold_printed", detail)
-    if trajectory.task.evidence:
-        boxes = box_verdicts(trajectory, studied.regions)
-        yield from (
-            _step_reasoning(last, "gold_box_seen", _SEEN.format(number)) for number in steps if _shows(boxes, number)
-        )
-    if studied.verdicts is not None:
-        yield from (
-            _step_reasoning(last, "model_judge", _JUDGED.format(number))
-            for number in steps
-            if _shows(studied.verdicts, number)
-        )
+            yield StepError(error=ErrorClass.E6, turn=last, rule="gold_printed", detail=detail)
+    boxes = box_verdicts(trajectory, studied.regions) if trajectory.task.evidence else None
+    for rule, said, verdicts in (("gold_box_seen", _SEEN, boxes), ("model_judge", _JUDGED, studied.verdicts)):
+        for number in steps:
+            if verdicts is not None and _shows(verdicts, number):
+                yield StepError(error=ErrorClass.E6, turn=last, rule=rule, detail=said.format(number))
 
 
 def _shows(verdicts: JudgeVerdicts, number: int) -> bool:
     return any(verdict.score is not None and verdict.score >= 1 for verdict in verdicts[number])
-
-
-def _step_reasoning(number: int, rule: str, detail: str) -> StepError:
-    return StepError(error=ErrorClass.E6, turn=number, rule=rule, detail=detail)
 
 
 def _printed(run: Execution) -> str:
@@ -457,7 +438,7 @@ def _printed(run: Execution) -> str:
 
 
 def _is_wordy(text: str) -> bool:
-    """Return letters enough that it hardly stands in a line by chance; yes and no do."""
+    """Whether it has letters enough that it hardly stands in a line by chance; yes and no do."""
     return sum(letter.isalpha() for letter in text) >= _SHORTEST and text not in _COMMON
 
 

@@ -20,7 +20,7 @@ from saccade.evals.protocols.findings import Findings, Mean, Rate, Rates, Sample
 from saccade.evals.rows import natural
 from saccade.record.base import Name, Record, Text
 from saccade.record.content import Code, ImagePart, ToolCall, VideoPart
-from saccade.record.execution import HostedCall, Status
+from saccade.record.execution import Execution, HostedCall, Status
 from saccade.record.trajectory import Trajectory, Turn
 from saccade.rewards.reward import is_call
 from saccade.tools.context import Operation
@@ -562,14 +562,18 @@ def call_uses(studied: Studied) -> Iterator[CallUse]:
             operations = _corrected(set(said), number, turn, studied, narrowed=reader.narrowed)
         else:
             operations = _by_tool(action) if isinstance(action, ToolCall) else {Operation.OTHER}
-        yield CallUse(
-            turn=number,
-            tool=action.name if isinstance(action, ToolCall) else "",
-            status=run.status,
-            operations=tuple(one for one in Operation if one in operations),
-            label=label_of(operations),
-            pictures=len(run.pictures),
-        )
+        yield _use_of(number, action.name if isinstance(action, ToolCall) else "", run, operations)
+
+
+def _use_of(number: int, tool: str, run: Execution, operations: set[Operation]) -> CallUse:
+    return CallUse(
+        turn=number,
+        tool=tool,
+        status=run.status,
+        operations=tuple(one for one in Operation if one in operations),
+        label=label_of(operations),
+        pictures=len(run.pictures),
+    )
 
 
 def _by_tool(call: ToolCall) -> set[Operation]:
@@ -581,14 +585,7 @@ def _by_tool(call: ToolCall) -> set[Operation]:
 def _hosted(number: int, call: HostedCall, reader: CodeReader) -> CallUse:
     """Return a call of a provider's sandbox, by what its code says only; what a shell or an editor did is `other`."""
     found = set(reader.read(call.code)) if call.language == "python" else {Operation.OTHER}
-    return CallUse(
-        turn=number,
-        tool=call.tool,
-        status=call.execution.status,
-        operations=tuple(one for one in Operation if one in found) or (Operation.NO_OPERATION,),
-        label=label_of(found or {Operation.NO_OPERATION}),
-        pictures=len(call.execution.pictures),
-    )
+    return _use_of(number, call.tool, call.execution, found or {Operation.NO_OPERATION})
 
 
 def _corrected(
@@ -672,11 +669,9 @@ def use(rows: Sequence[ToolUseRow]) -> Use:
     calls = [len(row.calls) for row in rows]
     seen = {operation for listed in well for call in listed for operation in call.operations}
     kinds = [operation for operation in Operation if operation in seen]
-    counts = [[sum(kind in call.operations for call in listed) for listed in well] for kind in kinds]
-    of_calls = rates.shares([[(one, len(listed)) for one, listed in zip(col, well, strict=True)] for col in counts])
-    labelled = [[sum(call.label is kind for call in listed) for listed in well] for kind in kinds]
-    of_labels = rates.shares([[(one, len(listed)) for one, listed in zip(col, well, strict=True)] for col in labelled])
-    of_samples = rates.rates([[one > 0 for one in column] for column in counts])
+    of_calls = rates.shares([[(sum(kind in c.operations for c in one), len(one)) for one in well] for kind in kinds])
+    of_labels = rates.shares([[(sum(c.label is kind for c in one), len(one)) for one in well] for kind in kinds])
+    of_samples = rates.rates([[any(kind in call.operations for call in one) for one in well] for kind in kinds])
     return Use(
         samples=len(rows),
         calls=sum(calls),
