@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,9 +61,9 @@ def test_what_is_frozen_costs_no_gradient_of_its_own() -> None:
     assert lora.flops([row(10, 3)]) == PassFlops(22_300, 22_000 + 300 + 2_000)
 
 
-def test_a_picture_by_hand(tmp_path: object) -> None:
+def test_a_picture_by_hand(tmp_path: Path) -> None:
     """5 features of 20 patches, which all see each other: 4 x 6 x 400. The tower is not trained, nor passed through."""
-    store = MediaStore(str(tmp_path))  # type: ignore[arg-type]
+    store = MediaStore(tmp_path)
     picture = PromptPicture(store.put_image(Image.new("RGB", (56, 56))), 5)
     seen = 2 * 300 * 20 + 2 * 20 * 5 + 4 * 6 * 20 * 20
     plain, shown = TINY.flops([row(10, 3)]), TINY.flops([row(10, 3, picture)])
@@ -82,11 +83,11 @@ def test_pairs_that_see_each_other(length: int, window: int, pairs: int) -> None
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl", "glm4v", "internvl"])
-def test_flops_are_those_that_torch_counts(family: str, tmp_path: object) -> None:
+def test_flops_are_those_that_torch_counts(family: str, tmp_path: Path) -> None:
     """Products of the eager pass, in which every token meets every other, also those behind it."""
     settings = ModelSettings(source=str(tiny_folder(family)), vision="full", attention="eager")
     trained = load_trainable(settings, torch.device("cpu"), 0)
-    store = MediaStore(str(tmp_path))  # type: ignore[arg-type]
+    store = MediaStore(tmp_path)
     encoder = trained.encoder
     part = store.put_image(Image.new("RGB", (112, 84), "red"))
     picture = PromptPicture(part, encoder.count(part))

@@ -57,8 +57,7 @@ class TokenSampler:
         Args:
             logits: (vocabulary,), on the device of the checkpoint.
 
-        Raises:
-            ModelRefusedError: they are no numbers.
+        Raises `ModelRefusedError`: they are no numbers.
         """
         values = logits.float().masked_fill(self._forbidden, -torch.inf)
         best = values.max()

@@ -196,8 +196,7 @@ class Encoder:
             chat_template: the checkpoint's, as Jinja text.
             rules: how pictures are scaled down before the image processor sees them.
 
-        Raises:
-            TrainingError: the family is not supported, or the template does not write its frame.
+        Raises `TrainingError`: the family is not supported, or the template does not write its frame.
         """
         self.name = name
         if config.model_type not in FAMILIES:

@@ -316,8 +316,7 @@ class SequenceBatch:
 
         Return their number.
 
-        Raises:
-            ModelRefusedError: not even the first one fits.
+        Raises `ModelRefusedError`: not even the first one fits.
         """
         longest = fitting = end = 0
         for number, sequence in enumerate(self.sequences[:count], start=1):
@@ -366,8 +365,7 @@ class SequenceBatch:
 
         One token of each, or where nothing else is to be read as many as `draws` are for, of which the last is unread.
 
-        Raises:
-            FloatingPointError: the logits are no numbers.
+        Raises `FloatingPointError`: the logits are no numbers.
         """
         if self._graphs is None or self.is_reading(count):
             heat, greedy, uniforms = draws.tensors(self._policy.checkpoint.device)

@@ -157,8 +157,7 @@ def start_turn(policy: TurnPolicy, request: TurnRequest, context: int, most: int
 
     `most` is the limit of a server on context and turn together; None for the checkpoint's.
 
-    Raises:
-        ContextFullError: no room is left.
+    Raises `ContextFullError`: no room is left.
     """
     limits = (policy.checkpoint.context_tokens, most, request.context_tokens)
     most = min(limit for limit in limits if limit is not None)

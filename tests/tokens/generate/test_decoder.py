@@ -224,7 +224,7 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> list[Replayed]:
 
     def capture(graphs: StepGraphs, pass_over: Any, one: sequences._Shape, end: int) -> None:
         made.append(Replayed(lambda: graphs._advance(pass_over, one, end)))
-        one.graph = made[-1]  # type: ignore[assignment]
+        one.graph = made[-1]
 
     monkeypatch.setattr(sequences, "can_capture", lambda device, checkpoint: True)
     monkeypatch.setattr(StepGraphs, "_capture", capture)
@@ -262,7 +262,8 @@ async def test_nothing_of_a_batch_is_left_when_its_episodes_are_over(
         made.append(weakref.ref(batch._cache))
         return batch
 
-    make_batch, engine.make_batch = engine.make_batch, watched  # type: ignore[method-assign]
+    make_batch = engine.make_batch
+    monkeypatch.setattr(engine, "make_batch", watched)
     gc.disable()
     try:
         slots = engine.slots([1, 2])

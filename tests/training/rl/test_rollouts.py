@@ -113,7 +113,9 @@ async def test_groups_of_episodes_with_pictures_in_later_turns(
         np.testing.assert_allclose(recorded, full_logprobs(made, item.tokens, store), atol=1e-5)
     assert 0 < timing.decoding < timing.wall
     again, _ = await played(made, store, sandbox, plans(store, 2, 2, Noise(role=role)), decoding_batches=2)
-    assert [a.trajectory.turns[-1].logprobs for a in again] == [b.trajectory.turns[-1].logprobs for b in done]
+    for one, other in zip(again, done, strict=True):
+        assert one.trajectory.turns[-1].token_ids == other.trajectory.turns[-1].token_ids
+        np.testing.assert_allclose(one.trajectory.turns[-1].logprobs, other.trajectory.turns[-1].logprobs, atol=1e-5)
 
 
 async def test_a_broken_rollout_harms_no_other(made: TinyPolicy, store: MediaStore, sandbox: LocalSandbox) -> None:

@@ -98,8 +98,7 @@ async def measure_pass_rates(
     """Roll out one group of each task at `places`; return the share of right rollouts (None where none is usable) and
     the number of usable ones.
 
-    Raises:
-        TrainingError: every rollout was lost.
+    Raises `TrainingError`: every rollout was lost.
     """
     store, timing = trainer.resources.store, StepTiming()
     own = {place: tasks.made(tasks.ids[place], store) for place in trainer.processes.share(places)}

@@ -168,7 +168,7 @@ _log = logging.getLogger(__name__)
 
 
 class GenerationSettings(Settings):
-    """How episodes are spread over time; has no effect on their content."""
+    """How episodes are spread over time; changes no more of them than last digits of log-probabilities."""
 
     max_concurrency: PositiveInt = 128
     """Episodes that run side by side."""

@@ -39,8 +39,7 @@ class Connection:
             clock: how to wait between tries.
             transport: another way than the network's.
 
-        Raises:
-            SettingsError: `address` is none.
+        Raises `SettingsError`: `address` is none.
         """
         self.address = engine_address(address)
         self._key: ApiKey = find_key("engine", needed=False)

@@ -41,8 +41,7 @@ class GuardedProcess:
             environment: variables over those of this process.
             log: file for what it prints; what is there already stays.
 
-        Raises:
-            UnavailableError: the program cannot be started.
+        Raises `UnavailableError`: the program cannot be started.
         """
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
