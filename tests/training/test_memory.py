@@ -122,7 +122,10 @@ def test_a_pass_takes_what_was_planned(tiny: Path, more: dict[str, Any]) -> None
             scores = trained.scorer(batch, learned)
         (scores.logprobs.sum() + scores.entropy.sum()).backward()
 
-    assert planned == pytest.approx(allocated(update), rel=0.15)
+    taken, some = allocated(update), type(more.get("gradient_checkpointing")) is int
+    # Between all layers and none the plan is a line, which lies above: by a fifth where there are but two layers.
+    assert planned == pytest.approx(taken, rel=0.25 if some else 0.15)
+    assert not some or planned >= taken
 
 
 def test_as_few_layers_recompute_as_the_memory_asks_for(tiny: Path) -> None:

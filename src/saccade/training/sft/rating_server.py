@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field
-from importlib.resources import files
 from threading import Lock
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -24,8 +23,8 @@ from starlette.routing import Route
 from saccade.core.local_page import local_app
 from saccade.training.sft.rating import Rating, RatingLog, Sheet
 from saccade.training.sft.review import ReviewItems, now
+from saccade.training.sft.review_server import asset_file, read_body, stored
 
-_LONGEST: Final = 100_000
 _POLICY: Final = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; media-src 'self'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
@@ -157,8 +156,7 @@ def rating_app(raters: Raters) -> Starlette:
         return number
 
     def style(_: Request) -> Response:
-        data = (files("saccade.training.sft") / "review_page" / "review.css").read_bytes()
-        return Response(data, media_type="text/css")
+        return Response(asset_file("review.css"), media_type="text/css")
 
     def start(request: Request) -> Response:
         known(request.query_params.get("token", ""))
@@ -173,11 +171,7 @@ def rating_app(raters: Raters) -> Starlette:
         return HTMLResponse(raters.page(numbered(request)))
 
     async def rate(request: Request) -> Response:
-        number, body = numbered(request), b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _LONGEST:
-                raise HTTPException(413, f"A sheet has at most {_LONGEST} bytes.")
+        number, body = numbered(request), await read_body(request, "A sheet")
         given = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
         known(given.get("token", [""])[0])  # in the body: no page of a stranger knows it
         try:
@@ -189,10 +183,7 @@ def rating_app(raters: Raters) -> Starlette:
 
     def media(request: Request) -> Response:
         known(request.query_params.get("token", ""))
-        found = next((one for run in raters.runs if (one := run.media(request.path_params["sha256"]))), None)
-        if found is None:
-            raise HTTPException(404)
-        return Response(found[1], media_type=found[0])
+        return stored(raters.runs, request.path_params["sha256"])
 
     return local_app(
         [

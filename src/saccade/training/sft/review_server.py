@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
@@ -28,7 +29,7 @@ from saccade.training.sft.curate.filters.mixture import corrected_task
 from saccade.training.sft.review import DecisionLog, ReviewDecision, ReviewItems, now
 
 _LONGEST = 100_000
-"""Bytes of a decision."""
+"""Bytes of a body."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -109,11 +110,11 @@ def review_app(reviewer: Reviewer) -> Starlette:
 
     def asset(request: Request) -> Response:
         name = request.url.path[1:]
-        return Response(_asset(name), media_type="text/css" if name.endswith(".css") else "text/javascript")
+        return Response(asset_file(name), media_type="text/css" if name.endswith(".css") else "text/javascript")
 
     def page(request: Request) -> Response:
         known(request)
-        return HTMLResponse(_asset("review.html"))
+        return HTMLResponse(asset_file("review.html"))
 
     def items(request: Request) -> Response:
         known(request)
@@ -125,16 +126,12 @@ def review_app(reviewer: Reviewer) -> Starlette:
 
     def media(request: Request) -> Response:
         known(request)
-        found = reviewer.items.media(request.path_params["sha256"])
-        if found is None:
-            raise HTTPException(404)
-        kind, data = found
-        return Response(data, media_type=kind)
+        return stored([reviewer.items], request.path_params["sha256"])
 
     async def decide(request: Request) -> Response:
         known(request, in_address=False)  # no form of a stranger's page can send a header
         number = numbered(request)
-        body = await _body(request)
+        body = await read_body(request, "A decision")
         try:
             return JSONResponse(await run_in_threadpool(reviewer.decide, number, body))
         except OSError as error:
@@ -156,14 +153,24 @@ def review_app(reviewer: Reviewer) -> Starlette:
     )
 
 
-async def _body(request: Request) -> bytes:
+async def read_body(request: Request, what: str) -> bytes:
+    """Return the body of a request; one that is too long is refused."""
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > _LONGEST:
-            raise HTTPException(413, f"A decision has at most {_LONGEST} bytes.")
+            raise HTTPException(413, f"{what} has at most {_LONGEST} bytes.")
     return body
 
 
-def _asset(name: str) -> bytes:
+def stored(runs: Sequence[ReviewItems], sha256: str) -> Response:
+    """Return a picture or video of the first of `runs` that has shown it."""
+    found = next((one for run in runs if (one := run.media(sha256))), None)
+    if found is None:
+        raise HTTPException(404)
+    return Response(found[1], media_type=found[0])
+
+
+def asset_file(name: str) -> bytes:
+    """Return a file of the page."""
     return (files("saccade.training.sft") / "review_page" / name).read_bytes()
