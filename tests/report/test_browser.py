@@ -71,6 +71,9 @@ def test_a_turn_and_its_boxes_light_up_together(watched: Watched, page_file: Pat
     page = watched.open(page_file)
     page.hover("article[data-turn='1'] h3")
     assert "on" in (page.get_attribute(".originals g.box.hue0", "class") or "").split()
+    assert "lit" in (page.get_attribute("section.episode", "class") or "")
+    page.hover("article[data-turn='3'] h3")
+    assert "lit" not in (page.get_attribute("section.episode", "class") or ""), "a turn without a box dims no other"
     page.hover("h1")
     assert "on" not in (page.get_attribute(".originals g.box.hue0", "class") or "").split()
     page.hover(".legend li.hue0")
@@ -376,10 +379,10 @@ def test_a_report_reads_from_its_verdict_to_its_tables_to_its_figures(watched: W
     assert table < 450, "on the first screen"
     assert page.inner_text(".lead").startswith("run is 67.0 % right, 56.9 to 75.8, of 91 tasks.")
     assert page.locator("#protocols .sheet:visible, #protocols .plot:visible").count() == 0
-    summary = page.locator("#protocols summary:has-text('Tool use')")
-    summary.press("Enter")
-    assert page.locator("#protocols details.panel:has-text('Tool use') .sheet").first.is_visible()
-    flat = page.locator("#protocols details.panel:has-text('Tool use') .flat").first
+    panel = page.locator("#protocols details.panel:has(> summary h3:text-is('Tool use'))")
+    panel.locator("> summary").press("Enter")
+    assert panel.locator(".sheet").first.is_visible()
+    flat = panel.locator(".flat").first
     assert flat.locator("summary").inner_text().endswith(" everywhere")
     assert flat.locator(".plot").is_hidden()
     flat.locator("summary").press("Enter")

@@ -33,7 +33,7 @@ from saccade.tasks.own_media import own_name
 # Large boxes are drawn below small ones, and numbers avoid each other as far as there is room.
 
 
-_TAG: Final = 22
+_TAG: Final = 26
 """A number is this many times smaller than the longer side of its picture."""
 
 COLOURS: Final = 8

@@ -20,7 +20,7 @@ const saccade = (() => {
   // A box and its turn light up together.
   const linked = (episode) => {
     const light = (turn) => {
-      episode.classList.toggle("lit", Boolean(turn));
+      episode.classList.toggle("lit", Boolean(turn && episode.querySelector(`.box[data-turn="${turn}"]`)));
       for (const part of episode.querySelectorAll("[data-turn]")) {
         part.classList.toggle("on", Boolean(turn) && part.dataset.turn === turn);
       }

@@ -336,7 +336,7 @@ def comparison(runs: Sequence[EvalRun]) -> Section | None:
             continue
         for name, found in ((title, overall), *_by_source(title, runs[0], right)):
             lines.append(_line(name, found))
-            tests[f"{found.test}, intervals by {found.interval_by}"] = None
+            tests[f"{found.test} (intervals: {found.interval_by})"] = None
         alone = [
             f"{some(count, 'task')} only in {run.name}"
             for count, run in ((overall.only_left, runs[0]), (overall.only_right, right))
