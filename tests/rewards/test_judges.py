@@ -279,7 +279,9 @@ def test_judges_by_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="judge_model"):
         make_judge("model", context)
     own = tmp_path / "judging.py"
-    own.write_text("class J:\n    def judge(self, trajectory, turns): ...\nMADE = J()\ndef seven(context): return 7\n")
+    own.write_text(
+        "class J:\n    async def judge(self, trajectory, turns): ...\nMADE = J()\ndef seven(context): return 7\n"
+    )
     assert type(make_judge(f"{own}:MADE", context)).__name__ == "J"
     with pytest.raises(RegistryError, match="seven made no judge: it gave"):
         make_judge(f"{own}:seven", context)

@@ -258,15 +258,18 @@ def ask_batch(
     Raises:
         SettingsError: names every mistake, or a source is none.
     """
-    from saccade.cli.eval import resolve
     from saccade.cli.eval_screen import screen
-    from saccade.evals.run import evaluate
+    from saccade.core.settings import load_settings
+    from saccade.evals.run import continuing, evaluate
+    from saccade.evals.settings import EvalSettings
 
     if strange := [name for name, value in beside.items() if value]:
         raise SettingsError(f"--tasks asks the questions of its sources: leave out {', '.join(strange)}.")
+    check_model(file, given, options)
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-")))
-        settings, said = resolve(file, options, folder, {**given, "sources": list(sources)})
+        loaded = load_settings(EvalSettings, file, options, {**given, "sources": list(sources)})
+        settings, said = continuing(loaded, folder)
         with screen(said) as show:
             made = asyncio.run(evaluate(settings, folder, workers=_AT_ONCE, watch=show))
         unanswered = _print(folder, as_json=as_json)

@@ -65,12 +65,14 @@ async def study(run: Path, settings: Study, watch: CountCallback = lambda done, 
 
 def _row(protocol: AnyProtocol, studied: Studied) -> SampleRow:
     with _told(protocol, f"the row of the sample {studied.trajectory.id}"):
-        return seam(protocol.row, SampleRow)(studied)
+        row: SampleRow = seam(protocol.row, SampleRow)(studied)
+    return row
 
 
 def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: StudiedRun) -> Findings:
     with _told(protocol, f"the findings of {len(rows):,} rows"):
-        return seam(protocol.findings, Findings)(rows, about)
+        found: Findings = seam(protocol.findings, Findings)(rows, about)
+    return found
 
 
 @contextmanager
