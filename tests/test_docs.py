@@ -71,7 +71,7 @@ def cases() -> Iterator[object]:
         if any(not block.slow and not block.name for block in found):
             yield pytest.param(page, False, id=page.stem)
         if any(block.slow for block in found):
-            yield pytest.param(page, True, id=f"{page.stem}-slow", marks=[pytest.mark.slow, pytest.mark.timeout(900)])
+            yield pytest.param(page, True, id=f"{page.stem}-slow", marks=[pytest.mark.slow, pytest.mark.timeout(1800)])
 
 
 def test_marks_are_understood() -> None:
