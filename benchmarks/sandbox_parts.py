@@ -20,7 +20,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from benchmarks.figures import cpu_of, descendants
+from benchmarks.figures import cpu_of
+from saccade.plugins.audit.attacks.runner import descendants
 
 PLOT = "import matplotlib.pyplot as plt\nplt.figure()\nplt.imshow(photo)\nplt.axis('off')\nplt.show()"
 SOURCE = Path(__file__).resolve().parent.parent / "src"
