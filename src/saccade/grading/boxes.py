@@ -98,6 +98,15 @@ _NAMED_BOXES: Final[tuple[tuple[re.Pattern[str], Order], ...]] = (
         ),
         "xyxy",
     ),
+    (
+        re.compile(
+            "".join(
+                rf"\b{edge}\b[^\d]{{1,30}}?({_NUMBER})[^\d]{{0,30}}?" for edge in ("left", "top", "right", "bottom")
+            ),
+            re.I,
+        ),
+        "xyxy",
+    ),
     (_named("x|left", "y|top", "w|width", "h|height"), "xywh"),
 )
 _NAMED_POINT = _named("x", "y")

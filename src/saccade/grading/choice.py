@@ -614,12 +614,11 @@ def _without_others(plain: str, options: AnswerOptions) -> str:
     denied = DOUBT.search(plain)
     if denied is None or options.exact(plain) is not None:
         return plain
-    ends = [spot.start() for spot in re.finditer(r"[,;.]\s|\s-\s", plain[: denied.start()])]
-    head = plain[: ends[-1]] if ends else ""
-    named = labels_said(head)
+    heads = (plain[: spot.start()] for spot in re.finditer(r"[,;.]\s|\s-\s", plain[: denied.start()]))
+    head, named = next(((one, said) for one in heads if len(said := labels_said(one) or ()) > 1), ("", ()))
     others = re.findall(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", plain[len(head) :])
     sure = _SAID_WRONG.search(plain, len(head)) is not None
-    return head if sure and named and len(named) > 1 and not set(named) & set(others) else plain
+    return head if sure and head and not set(named) & set(others) else plain
 
 
 def _compare_choice(prediction: str, gold: str, options: AnswerOptions) -> Verdict:

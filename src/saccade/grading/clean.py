@@ -97,7 +97,11 @@ def _visible(match: re.Match[str]) -> str:
 
 
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s?\{([^{}\\]*)\}")
-_BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*]{1,200})(?<=\S)\*\*(?![\w*])")  # never the power `9**9**9`
+_BOLD = re.compile(
+    r"(?<![0-9A-Za-z_*])\*\*(?=[^\s*])([^*]{1,200})(?<=\S)\*\*(?![0-9A-Za-z_*])"
+)  # never the power `9**9**9`
+_DECIMAL_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9]+(?![0-9]))(?![0-9]{3}(?![0-9]))")
+"""`0{,}6` is a decimal; `1{,}000` is a thousand."""
 _TIE = re.compile(r"(?<!\\)\\ ")
 _INNER_SIGNS = re.compile(r"(?<!\\)\\[()\[\]]")
 _FENCE = re.compile(r"(?P<tick>`{1,3}|\'\'\')(?:[a-z]{0,12}\n)?(?P<inside>[^`]*)(?P=tick)")
@@ -115,6 +119,8 @@ _PAIRS: Final = (
     ("'", "'"),
 )
 _SPACING: Final = (
+    ("\\lvert", "|"),
+    ("\\rvert", "|"),
     ("{,}", ","),
     ("\\!", ""),
     ("\\,", " "),
@@ -142,6 +148,7 @@ _PICTOGRAPHS = re.compile(
 
 def unwrapped(text: str) -> str:
     """Strip markup around an answer: Markdown, quotes, LaTeX delimiters, text commands, emoji, a final full stop."""
+    text = _DECIMAL_COMMA.sub(".", text)
     for old, new in _SPACING:
         text = text.replace(old, new)
     text = _TIE.sub(" ", text)

@@ -104,7 +104,9 @@ _SENTENCE = re.compile(
 )
 _ITEM = re.compile(r"[0-9]{1,2}[.)](?:\s.*)?", re.DOTALL)
 _FENCE = re.compile(r"^\s*(?:```|~~~|\'\'\')")
-_BOLD = re.compile(r"(?<![\w*])\*\*([^*\n]{1,200})\*\*(?![\w*])|\\mathbf\{([^{}]{1,100})\}|\\textbf\{([^{}]{1,100})\}")
+_BOLD = re.compile(
+    r"(?<![0-9A-Za-z_*])\*\*([^*\n]{1,200})\*\*(?![0-9A-Za-z_*])|\\mathbf\{([^{}]{1,100})\}|\\textbf\{([^{}]{1,100})\}"
+)
 _NUMBER_AHEAD: Final = r"(?=[\s*_$\\({£€-]{0,6}\.?[0-9])"
 _COPULA = re.compile(
     r"(?:\b(?:is|are|was|were|equals?|be|being|has|have|had|contains?|shows?|get|totals?"
@@ -344,20 +346,24 @@ _IN_SIGNS = re.compile(
 )
 
 
-def emphasised(answer: str, question: str, formulas: bool = False) -> str | None:
-    """Return the only piece of an unmarked answer in bold or italics, or in formula signs, that no doubt stands by."""
+def emphasised(answer: str, question: str, formulas: bool = False) -> tuple[str, ...]:
+    """Return the pieces of an unmarked answer in bold or italics, or in formula signs, that no doubt stands by.
+
+    Of text one piece, or none; of formulas up to four, which all have to be right.
+    """
     whole = in_final_part(without_question(answer, question))
     if whole is None:
-        return None
+        return ()
     plain = [(found.start(), found[1]) for found in _ITALIC.finditer(whole)]
     signs = [(found.start(), next(filter(None, found.groups()))) for found in _IN_SIGNS.finditer(whole)]
     for pieces in (_in_bold(whole), signs if formulas else plain):
-        if len({piece.strip() for _, piece in pieces}) == 1:
+        if 1 <= len({piece.strip() for _, piece in pieces}) <= (4 if formulas else 1):
             start, piece = pieces[-1]
             begin = max(whole.rfind(". ", 0, start), whole.rfind("\n", 0, start)) + 1
             rest = re.split(r"[.!?]\s|\n", whole[start + len(piece) :], maxsplit=1)[0]
-            return None if DOUBT.search(f"{whole[begin:start]} {rest}") else piece.strip(" .:")
-    return None
+            doubtful = DOUBT.search(f"{whole[begin:start]} {rest}") is not None
+            return () if doubtful else tuple(piece.strip(" .:") for _, piece in pieces)
+    return ()
 
 
 def _inside(text: str, says: Says, prose: bool) -> Extraction:

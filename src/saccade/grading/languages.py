@@ -200,9 +200,17 @@ _ANSWERED = re.compile(r"(?:the answer is|Answer:) [*_$(\[]{0,3}-?[0-9]+,[0-9]{1
 _TRANSLATED: Final = 6_000
 
 
+_NOT_THIS_LETTER = re.compile(
+    r"(?:不是|并非|並非)\s?[A-Z]\s?,?\s?(?=而是)|(?<![A-Za-z])[A-Z]\s?(?:번)?[가이]?\s?아니라\s|(?<![A-Za-z])[A-Z]\s?ではなく,?\s?"
+    r"|\b(?:nicht\s[A-Z],?\ssondern|no\s(?:es\s)?(?:la\s)?[A-Z],?\ssino|pas\s(?:la\s)?[A-Z],?\smais|não\s(?:é\s)?(?:a\s)?[A-Z],?\smas)\s"
+    r"|\bне\s[A-ZА-Я],?\sа\s"
+)
+"""What is named only to be denied, before the answer itself: "nicht B, sondern A"."""
+
+
 def in_english(text: str) -> str:
     """Write what announces an answer in other languages as English does, at the end (6,000 signs) of a cleaned text."""
-    head, text = text[:-_TRANSLATED], text[-_TRANSLATED:]
+    head, text = text[:-_TRANSLATED], _NOT_THIS_LETTER.sub("", text[-_TRANSLATED:])
     lower = text.lower()
     for code, language in LANGUAGES.items():
         if not any(stem in lower for stem in _stems(code)):

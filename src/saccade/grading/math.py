@@ -220,10 +220,10 @@ class MathGrader:
         """
         golds = golds_of(task)
         verdict = judged(answer, task, lambda prediction: _best(prediction, golds), _said)
-        if verdict.accepted or answer is None or (piece := emphasised(answer, task.question, formulas=True)) is None:
+        if verdict.accepted or answer is None:
             return verdict
-        stressed = _best(piece, golds)
-        return stressed if stressed.accepted else verdict
+        stressed = [_best(piece, golds) for piece in emphasised(answer, task.question, formulas=True)]
+        return stressed[-1] if stressed and all(one.accepted for one in stressed) else verdict
 
 
 def _said(candidate: str) -> object:
@@ -233,7 +233,7 @@ def _said(candidate: str) -> object:
 def _best(prediction: str, golds: Sequence[str]) -> Verdict:
     """Give the verdict by the accepted answer that is met, or else by the first; the end of a sentence counts too."""
     verdicts = [_compare(prediction, gold) for gold in golds]
-    concluded = _POINT_NAME.sub("", _CONCLUDED.split(prediction)[-1].strip())
+    concluded = _POINT_NAME.sub("", _ENDS_IN_VERB.sub("", _CONCLUDED.split(prediction)[-1]).strip())
     ends = concluded not in ("", prediction) and DOUBT.search(prediction) is None
     if ends and (read_formula(concluded) is not None or _RELATED.search(concluded)):
         verdicts += [replace(_compare(concluded, gold), extracted=prediction) for gold in golds]
@@ -242,8 +242,9 @@ def _best(prediction: str, golds: Sequence[str]) -> Verdict:
 
 _CONCLUDED = re.compile(
     r"\b(?:is|are|equals|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
-    r"(?:\s(?:dunque|donc|also|somit|portanto|por tanto)(?=\s))?|[是为]|\A[^\W\d_][^:$\\\n]{2,60}:(?=\s)"
+    r"(?:\s(?:dunque|donc|also|somit|portanto|por tanto)(?=\s))?|[是为は]|\A[^\W\d_][^:$\\\n]{2,60}:(?=\s)"
 )
+_ENDS_IN_VERB = re.compile(r"\s?(?:です|である|だ|입니다|है)\s*\Z")
 _POINT_NAME = re.compile(r"\A[A-Z](?=\s?\([^()]*[,;][^()]*\)\Z)")
 """The name of a point before its coordinates: `V(2, 5)`."""
 _RELATED = re.compile(rf"[{SIGNS}±∪]|\\(?:leq?|geq?|neq?|in|pm|cup)\b|\b(?:and|or)\b|,")

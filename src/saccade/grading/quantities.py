@@ -418,12 +418,19 @@ _COMMA: Final = re.compile(
 )
 
 
+_COMMA_ALONE: Final = re.compile(
+    r"(\D*[0-9]+),([0-9]{1,2}(?![0-9])\s(?!(?:and|or|y|e|et|und|o|ou|oder|i|и|или|to|a)\b)[^\W\d_]{2,}\D*)"
+)
+"""One number with a comma that groups no thousands, and a word behind it: `19,99 lei`, `1,5 milhão`."""
+
+
 def _ungrouped(text: str) -> str:
     for pattern, sign in _GROUPS:
         text, count = pattern.subn(lambda match, sign=sign: match[1].replace(sign, ""), text)  # type: ignore[misc]
         if count and sign in ". ":
             text = re.sub(r"(?<=[0-9]{4}),(?=[0-9]+(?![\w.,]))", ".", text)
-    return _COMMA.sub(lambda match: f"{match[1] or match[3]}.{match[2] or match[4]}", text)
+    text = _COMMA.sub(lambda match: f"{match[1] or match[3]}.{match[2] or match[4]}", text)
+    return _COMMA_ALONE.sub(r"\1.\2", text) if _COMMA_ALONE.fullmatch(text) else text
 
 
 # Two units of one kind are one quantity: `1 h 30 min`, `5'11"`, "$3 and 50 cents".

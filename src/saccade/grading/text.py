@@ -104,10 +104,10 @@ class TextGrader:
         """Return the verdict; see `Grader.grade`."""
         golds = golds_of(task)
         verdict = judged(answer, task, lambda prediction: _compare(prediction, golds))
-        if verdict.accepted or answer is None or (piece := emphasised(answer, task.question)) is None:
+        if verdict.accepted or answer is None:
             return verdict
-        stressed = _compare(piece, golds)
-        return stressed if stressed.accepted else verdict
+        stressed = [_compare(piece, golds) for piece in emphasised(answer, task.question)]
+        return stressed[0] if stressed and stressed[0].accepted else verdict
 
 
 _SUBSCRIPT = re.compile(r"(?<=[a-z)])_(?:([0-9])(?![0-9])|\{([0-9]{1,3})\})")  # H_2O
@@ -155,7 +155,7 @@ _STATED: Final = tuple(
         r"(?:это|це)\s" + _UP_TO,
         r"(?:هذه\sصورة\s|هذا\s|هذه\s|[^\W\d]+(?:\s[^\W\d]+){0,3}\s(?:هي|هو)\s)" + _UP_TO,
         r"(?:[^\x00-\x7f]{1,20}?(?:是|为)|这是|這是)(?:一[个個只隻头頭条條张張辆輛座匹位]?)?" + _UP_TO,
-        r"[^\x00-\x7f\s]{1,20}は\"?" + _UP_TO + r"\"?(?:です|である|だ)",
+        r"(?:[^\x00-\x7f\s]{1,20}は)?\"?" + _UP_TO + r"\"?(?:です|である|だ)",
         r"(?:[가-힣]+\s){1,4}[가-힣]*(?:은|는|이|가)\s" + _UP_TO + r"(?:입니다|이다|이에요|예요)",
         r"(?:[가-힣]+\s){1,4}" + _UP_TO + r"(?:이|가)\s있습니다",
         r"[\u0900-\u097f]+\s(?:में|पर)\s(?:एक\s)?" + _UP_TO + r"\s(?:है|हैं|दिख(?:ता|ती|ाई\sदेता|ाई\sदेती)\sहै)",
@@ -163,7 +163,8 @@ _STATED: Final = tuple(
         r"(?:la|el|le|les|l'|il|lo|o|a|das|die|der|de|het)\s?[^\W\d]+(?:\s[^\W\d]+){0,4}\s(?:es|est|è|é|ist|is)\s"
         + _UP_TO,
         r"es\shandelt\ssich\sum\s" + _UP_TO,
-        r"(?:es(?!\shandelt)|é|è|c'est|ce\ssont|esto\ses|esta\ses|este\ses|isto\sé|este\sé|esta\sé|questo\sè|questa\sè|das\sist|dies\sist|dit\sis|to\sjest"
+        r"es\s(?:ist|sind)\s" + _UP_TO,
+        r"(?:es(?!\s(?:handelt|ist|sind))|é|è|c'est|ce\ssont|esto\ses|esta\ses|este\ses|isto\sé|este\sé|esta\sé|questo\sè|questa\sè|das\sist|dies\sist|dit\sis|to\sjest"
         r"|det\sär|bu\sbir|bu|ini\sadalah|đây\slà)\s" + _UP_TO,
         r"(?:auf|in)\s(?:dem|diesem)\s[^\W\d]+\s(?:ist|sind|sieht\sman)\s"
         + _UP_TO

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import saccade
 
-TINY = Path(saccade.__file__).parent / "models/weights/tiny"
+TINY = Path(saccade.__file__).parent / "plugins/worlds/weights/tiny"
 QUIET = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
 

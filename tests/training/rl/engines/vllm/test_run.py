@@ -21,7 +21,7 @@ from saccade.cli.main import main
 from saccade.training.rl import server_engine
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
-TINY = Path(saccade.__file__).parent / "models/weights/tiny"
+TINY = Path(saccade.__file__).parent / "plugins/worlds/weights/tiny"
 RECIPE = """
 dialect = "tiny:look"
 steps = 3
