@@ -168,7 +168,7 @@ def test_a_run_logs_what_happens_and_no_secret_prompt_or_answer(
         assert "saccade.core.retry: Answered by try 2." in text
         assert "saccade.sandbox.local: The sandbox has started. Layers: " in text
         assert "saccade.sandbox.local: A call reached a limit: timeout after 1" in text
-        assert re.search(r"saccade\.episode\.run_folder: ask-\w+#0: answered after 3 turns and [\d.]+ s\.", text)
+        assert re.search(r"saccade\.episode\.drive: ask-\w+#0: answered after 3 turns and [\d.]+ s\.", text)
         for kept in ("very-secret", "colour-of-mine", "crimson-text", "secret_program", "while True"):
             assert kept not in text
     assert all(DATED.match(line) for line in log.splitlines())

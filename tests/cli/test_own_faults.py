@@ -208,7 +208,6 @@ TOLD = [
     ("dialect", OPEN, f"{OPEN}        return 1 / 0\n", "ZeroDivisionError"),
     ("tool", "image=source.name), (", "image=source.name), 3 or (", "pictures is 3"),
     ("filter", 'Drop("long answer"', "Drop(None", "reason is None"),
-    ("filter", "return each(self.decide)", "return self.decide", "must give BatchStage or AskStage or DatasetStage"),
     ("reward", "return reward_each(group, one)", "return reward_each(group, one)[:1]", "gave 1 of the 2"),
     ("reward", "return reward_each(group, one)", "return (1.0, 2.0)", "must give Reward each"),
     ("reward", "value=accuracy(trajectory)", "value=float('nan')", "finite number"),

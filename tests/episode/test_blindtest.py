@@ -61,7 +61,7 @@ async def look(row: dict[str, Any], box: LocalSandbox, store: MediaStore) -> Tra
 
 
 async def check(task: str, step: int, folder: Path) -> None:
-    asked = rows(task, step)
+    asked = rows(task)[::step]
     store = MediaStore(folder)
     async with LocalSandbox(limits=load_dialect("pyvision").sandbox) as box:
         found = [await look(row, box, store) for row in asked]

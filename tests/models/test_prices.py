@@ -35,7 +35,7 @@ def test_an_unknown_model_has_no_price(name: str) -> None:
 
 
 def test_the_table_of_the_docs_is_read_from_a_path_as_text(tmp_path: Path) -> None:
-    (table,) = (block for block in re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.S) if "date =" in block)
+    (table,) = (block for block in re.findall(r"```toml[^\n]*\n(.*?)```", DOCS.read_text(), re.S) if "date =" in block)
     path = tmp_path / "prices.toml"
     path.write_text(table)
     price = load_prices(str(path)).price("openai", "gpt-4.1")

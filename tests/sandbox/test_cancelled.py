@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from saccade.plugins.audit.attacks.surroundings import descendants
 from tests.sandbox.providers import linux_only
 
+from saccade.plugins.audit.attacks.runner import descendants
 from saccade.sandbox.local import LocalSandbox, LocalSession
 
 pytestmark = linux_only

@@ -151,7 +151,7 @@ def test_media_lie_wherever_the_file_says(tmp_path: Path) -> None:
     [
         ({"image": "none.png"}, "there is no file none.png"),
         ({"image": None, "question": "<image> what?"}, "places for 1 pictures, and the row has 0"),
-        ({"question": ""}, "there is none among the fields"),
+        ({"question": ""}, "it is empty (null, or no text)"),
         ({"choices": ["a", "b"], "answer": "C"}, "names none of the 2 choices"),
         ({"conversations": "text"}, "no list of turns"),
         ({"open": "maybe"}, "open: 'maybe' is neither true nor false"),

@@ -207,13 +207,13 @@ def test_an_episode_that_the_cache_cannot_hold_is_refused_before_the_first(tiny:
         )
 
     row = 2048 * 512 / 2**30
-    fitting = load_rl_settings("codedance", None, [*NAMED, f"generation.cache={2 * row}"])
+    fitting = load_rl_settings("codedance", None, [*NAMED, f"generation.cache={row}"])
     assert budget(fitting) == 2048 * 512
-    small = load_rl_settings("codedance", None, [*NAMED, f"generation.cache={row}"])
-    with pytest.raises(SettingsError, match=r"2048 tokens.*at least 0\.00195.*context_tokens"):
+    small = load_rl_settings("codedance", None, [*NAMED, f"generation.cache={row / 2}"])
+    with pytest.raises(SettingsError, match=r"2048 tokens.*at least 0\.000977.*context_tokens"):
         budget(small)
     shorter = load_rl_settings(
-        "codedance", None, [*NAMED, f"generation.cache={row}", "rollout.limits.context_tokens=1000"]
+        "codedance", None, [*NAMED, f"generation.cache={row / 2}", "rollout.limits.context_tokens=1000"]
     )
     assert budget(shorter) == 1024 * 512
 

@@ -10,6 +10,7 @@ boxes, or a gold answer that a person corrected.
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from abc import ABC
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from saccade.core.seam import seam
 from saccade.core.settings import Settings
+from saccade.errors import OwnCodeError
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
 
@@ -127,13 +129,16 @@ class FilterSettings(Settings, ABC):
     def start(self, around: FilterContext) -> FilterStage:
         """Return the stage for one run over a set: `decide`, unless a filter needs more than one trajectory.
 
-        Raises `SaccadeError`: something that the settings name is not there.
+        Raises `SaccadeError`: something that the settings name is not there, or a filter of a user's own has neither.
         """
+        if getattr(type(self).decide, "__module__", "") == __name__:
+            where = getattr(sys.modules.get(type(self).__module__), "__file__", type(self).__module__)
+            raise OwnCodeError(f"{where}: {type(self).__name__} has neither `decide` nor `start`. Give it one of them.")
         return each(self.decide)
 
     def decide(self, trajectory: Trajectory) -> FilterOutcome:
         """Decide about one trajectory, where `start` is as it is here."""
-        raise NotImplementedError(f"{type(self).__name__} overrides neither `decide` nor `start`")
+        raise NotImplementedError
 
 
 def task_pictures(trajectory: Trajectory) -> tuple[ImagePart, ...]:
