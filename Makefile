@@ -138,7 +138,9 @@ $(FACES)/%/.installed: pyproject.toml $(wildcard tools/engines/*.py)
 
 faces: $(FACE_NAMES:%=$(FACES)/%/.installed)  ## OpenEnv with TRL, verifiers, inspect_ai, each in an environment of its own: gigabytes
 
+# inspect_ai finds no names of an editable installation whose package (saccade-vlm) is not called as its import.
 test-faces: faces  ## The faces for those three, with the real libraries
+	$(FACES)/inspect/bin/python -m pip install --quiet --no-deps --force-reinstall .
 	for name in $(FACE_NAMES); do $(FACES)/$$name/bin/python -m pytest -m faces tests/plugins/integrations/$$name || exit 1; done
 	$(FACES)/openenv/bin/python -m pytest -m 'faces or not slow' tests/plugins/serve/test_same_trajectory.py
 

@@ -94,7 +94,9 @@ def seam(part: Callable[P, T], *kinds: type, each: tuple[type, ...] = (), count:
 
 
 def awaited(part: Callable[P, Awaitable[T]], *kinds: type) -> Callable[P, Awaitable[T]]:
-    """Return the same of a part that is awaited, see `seam`."""
+    """Return the same of a part that is awaited, see `seam`; a part of Saccade's own is returned as it is."""
+    if _is_ours(part):
+        return part
 
     async def called(*given: P.args, **named: P.kwargs) -> T:
         try:
