@@ -7,7 +7,8 @@ through `seam` or `awaited`. Saccade's own parts are only checked for the class 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, ParamSpec, TypeVar, get_type_hints
@@ -99,17 +100,28 @@ def awaited(part: Callable[P, Awaitable[T]], *kinds: type) -> Callable[P, Awaita
         return part
 
     async def called(*given: P.args, **named: P.kwargs) -> T:
-        try:
-            coming = part(*given, **named)
-            if not inspect.isawaitable(coming):
-                raise OwnCodeError(f"{place(part)} is called with `await`, and is none: write `async def`.")
-            value = await coming
-        except Exception as error:
-            _tell(error, part)
-            raise
+        with told(part):
+            value = await coming(part(*given, **named), part)
         return fitting(value, part, kinds)
 
     return called
+
+
+@contextmanager
+def told(part: object) -> Iterator[None]:
+    """Raise `OwnCodeError` for what a call of `part` raises inside, where a user's own code is to blame."""
+    try:
+        yield
+    except Exception as error:
+        _tell(error, part)
+        raise
+
+
+def coming(value: Awaitable[T], part: object) -> Awaitable[T]:
+    """Return what `part` gave to be awaited. Raises `OwnCodeError` where it is nothing that can be."""
+    if not inspect.isawaitable(value):
+        raise OwnCodeError(f"{place(part)} is called with `await`, and is none: write `async def`.")
+    return value
 
 
 def _tell(error: Exception, part: object) -> None:

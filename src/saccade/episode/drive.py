@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from saccade.core.disk import disk_words
 from saccade.core.plugins import own_version
-from saccade.core.seam import awaited
+from saccade.core.seam import coming, fitting, told
 from saccade.episode.flow import (
     Ask,
     Call,
@@ -140,8 +140,10 @@ class Performer:
         start = self.clock()
         on_text = None if self.watch is unwatched else self._wrote
         try:
-            ask = awaited(self._model.complete, Completion)
-            completion = await ask(effect.request, self._media, on_text=on_text)
+            ask = self._model.complete
+            with told(ask):
+                completion = await coming(ask(effect.request, self._media, on_text=on_text), ask)
+            fitting(completion, ask, (Completion,))
         except ContextLimitError as error:
             return Stopped(StopReason.CONTEXT_LIMIT, str(error))
         except ModelRefusedError as error:
