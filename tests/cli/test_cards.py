@@ -1,4 +1,4 @@
-"""None"""
+"""Test `saccade cards`: the list, one card, and checks of a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""None"""
+"""Test `saccade worlds` and `saccade demo`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""None"""
+"""Test the commands on data: tasks, sources and their files."""
 
 from __future__ import annotations
 

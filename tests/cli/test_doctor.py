@@ -1,4 +1,4 @@
-"""None"""
+"""Test `saccade doctor`: what it says of this machine, and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""None"""
+"""Test what all worlds promise: reproducible samples, readable answers, knobs within bounds."""
 
 from __future__ import annotations
 
