@@ -140,10 +140,9 @@ _SPACING: Final = (
 )
 
 
-_PICTOGRAPHS = re.compile(
-    r"\A(?:[\u2600-\u27bf\u2b50-\u2b55\U0001f000-\U0001faff\ufe0f\u200d]+\s*)+|(?:\s*[\u2600-\u27bf\u2b50-\u2b55\U0001f000-\U0001faff\ufe0f\u200d])+\Z"
-)
-"""Emoji at the ends, which say nothing further."""
+_PICTOGRAPH: Final = r"(?![❌✗✘❎❓❔🚫⛔])[\u2600-\u27bf\u2b50-\u2b55\U0001f000-\U0001faff\ufe0f\u200d]"
+_PICTOGRAPHS = re.compile(rf"\A(?:{_PICTOGRAPH}\s*)+|(?:\s*{_PICTOGRAPH})+\Z")
+"""Emoji at the ends, which say nothing further; signs that deny or ask stay."""
 
 
 def unwrapped(text: str) -> str:

@@ -346,6 +346,9 @@ _IN_SIGNS = re.compile(
 )
 
 
+_ONE_OF = re.compile(r"\b(?:or|oder|ou|o|u|eller|of|lub|albo|или|або|veya|atau|hoặc)\W*\Z|[或또]\W*\Z", re.IGNORECASE)
+
+
 def emphasised(answer: str, question: str, formulas: bool = False) -> tuple[str, ...]:
     """Return the pieces of an unmarked answer in bold or italics, or in formula signs, that no doubt stands by.
 
@@ -361,7 +364,7 @@ def emphasised(answer: str, question: str, formulas: bool = False) -> tuple[str,
             start, piece = pieces[-1]
             begin = max(whole.rfind(". ", 0, start), whole.rfind("\n", 0, start)) + 1
             rest = re.split(r"[.!?]\s|\n", whole[start + len(piece) :], maxsplit=1)[0]
-            doubtful = DOUBT.search(f"{whole[begin:start]} {rest}") is not None
+            doubtful = DOUBT.search(f"{whole[begin:start]} {rest}") or _ONE_OF.search(whole[begin:start])
             return () if doubtful else tuple(piece.strip(" .:") for _, piece in pieces)
     return ()
 

@@ -168,7 +168,7 @@ DENIES: Final = _of_all("deny")
 _SURE: Final = r"(?:reason\sto\s|room\sfor\s)?(?:an?\s|any\s)?(?:reasonable\s|shadow\sof\sa\s)?(?:doubts?|question)\b"
 DENIAL: Final = re.compile(
     rf"\b(?:not|never|neither|nor|no(?!\s{_SURE})|none|nothing|cannot|without(?!\s{_SURE})|unless|except|wrong|incorrect|"
-    r"false|maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|either|instead)\b|n't\b|\?\s*$|"
+    r"false|maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|either|instead)\b|n't\b|\?\s*$|[❌✗✘❎❓❔🚫⛔]|"
     + DENIES,
     re.IGNORECASE,
 )
