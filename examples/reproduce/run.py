@@ -76,8 +76,8 @@ from saccade.training.sft.settings import (
     SftValidationSettings,
 )
 from saccade.training.sft.synth.jobs import Job, jobs
-from saccade.training.sft.synth.made import in_order
 from saccade.training.sft.synth.outcome import opened
+from saccade.training.sft.synth.prompts import in_order
 from saccade.training.sft.synth.run import Synthesizer
 from saccade.training.sft.synth.settings import SynthSettings
 from saccade.training.weights import load_trainable

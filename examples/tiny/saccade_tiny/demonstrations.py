@@ -18,8 +18,8 @@ from saccade.tasks.worlds.base import WorldSample
 from saccade.tasks.worlds.rng import Rng
 from saccade.training.sft.synth.experts import ExpertStopped
 from saccade.training.sft.synth.jobs import Job, job_count, jobs
-from saccade.training.sft.synth.made import in_order, is_right
 from saccade.training.sft.synth.outcome import SynthProgress, may_pass, opened
+from saccade.training.sft.synth.prompts import in_order, is_right
 from saccade.training.sft.synth.run import SampleCheck, SynthCallback, Synthesizer
 from saccade.training.sft.synth.settings import SynthSettings
 from saccade_tiny.settings import DemonstrationRun

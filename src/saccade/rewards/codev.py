@@ -38,7 +38,7 @@ from saccade.tools.context import ProblemKind
 class Redline(StrEnum):
     """Misuse of tools that TAPO punishes (CodeV, section 4), found by types only.
 
-    Pictures are compared by their pixels where the trajectory went through `rewards.repeats`, as trainers do: the whole
+    Pictures are compared by their pixels where the trajectory went through `with_repeats`, as trainers do: the whole
     picture saved anew, mirrored, turned, padded, scaled or nearly whole is the whole picture. Outages and a tool's own
     failure cross no line.
     """

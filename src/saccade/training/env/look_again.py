@@ -50,7 +50,7 @@ from saccade.record.content import Action, Answer, Code, Message, ToolCall
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory, conversation, total
-from saccade.rewards.rubric import Rubric, as_rubric
+from saccade.rewards.registry import Rubric, as_rubric
 from saccade.sandbox.base import Limits, Sandbox
 from saccade.sandbox.local import LocalSandbox
 from saccade.tasks.sources.broken import BrokenTasks

@@ -40,11 +40,10 @@ from saccade.sandbox.registry import sandbox_at
 from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
-from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, work
+from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, in_low_precision, work
 from saccade.tokens.local_model import completion_of
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt, placed
-from saccade.tokens.sampling_weights import in_low_precision
 from saccade.tokens.scheduler import Scheduler, write_alone
 from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter

@@ -22,8 +22,14 @@ from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
 from saccade.training.sft.synth.jobs import job_count, jobs
-from saccade.training.sft.synth.made import DiscardedError, in_order
-from saccade.training.sft.synth.prompts import conclusion_in, reasoning_in, steps_in, thoughts_in
+from saccade.training.sft.synth.prompts import (
+    DiscardedError,
+    conclusion_in,
+    in_order,
+    reasoning_in,
+    steps_in,
+    thoughts_in,
+)
 from saccade.training.sft.synth.run import synthesise
 from saccade.training.sft.synth.settings import SynthSettings, TeacherSettings
 

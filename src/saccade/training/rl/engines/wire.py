@@ -14,8 +14,7 @@ from saccade.core.retry import OutageError, RetryPolicy
 from saccade.errors import ModelRefusedError
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.sequences import Policy
-from saccade.training.rl.engines.picture_files import PictureFile
-from saccade.training.rl.engines.server_http import Connection
+from saccade.training.rl.engines.server_http import Connection, PictureFile
 
 
 @dataclass(frozen=True, slots=True)
