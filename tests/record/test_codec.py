@@ -446,7 +446,7 @@ def test_a_trajectory_comes_back_exactly(trajectory: Trajectory) -> None:
     assert loads(text.encode(), Trajectory) == trajectory
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(trajectories(), max_size=3))
 def test_a_file_of_lines_comes_back_exactly(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> None:
     path: Path = tmp_path_factory.mktemp("lines") / "trajectories.jsonl"
