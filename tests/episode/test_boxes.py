@@ -78,6 +78,7 @@ def redness(store: MediaStore, part: ImagePart) -> float:
     return sum(pixels[at] > 200 and pixels[at + 1] < 128 for at in range(0, len(pixels), 3)) / 2500
 
 
+@pytest.mark.few(5, of=lambda params: params["space"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("cell", [(2, 3), (0, 0), (4, 4), (4, 0)])
 @pytest.mark.parametrize("space", BoxSpace)

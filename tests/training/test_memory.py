@@ -80,9 +80,7 @@ def test_weights_are_those_of_the_checkpoint(tiny: Path) -> None:
     assert (state.gradients, state.optimizer, state.gathered_update) == (4 * learned, 8 * learned, 0)
 
 
-def test_two_layers_and_three_tell_of_many(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_layers_and_three_tell_of_many(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = json.loads((tiny / "config.json").read_text())
     text = config.get("text_config", config)
     text["num_hidden_layers"] = 4

@@ -49,6 +49,15 @@ def atomic_file(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
+def sync(path: Path) -> None:
+    """Have a file or a folder outlive a power cut as it is now. Raises `OSError`."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def write_atomic(path: Path, text: str) -> None:
     """Write a file of text, its folder made if missing; it appears complete or not at all. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from PIL import Image
 
-from saccade.core.disk import writing
+from saccade.core.disk import sync, writing
 from saccade.core.png import quick_png
 from saccade.errors import MediaError, MissingMediaError, TooLargeError
 from saccade.media.decode import (
@@ -399,7 +399,7 @@ class MediaStore:
         target = self.path(name)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(partial, target)
-        _sync_folder(target.parent)
+        sync(target.parent)
 
     def _holds(self, target: Path, data: bytes) -> bool:
         # The size alone finds what a power cut leaves of a file; a verifying store looks at every byte.
@@ -448,11 +448,3 @@ def _copy(source: str | os.PathLike[str], target: Path, most: int, setting: str)
             raise
         raise MediaError(f"{os.fspath(source)} cannot be read: {error.strerror or error}. Check the path.") from error
     return digest.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

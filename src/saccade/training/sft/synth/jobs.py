@@ -74,7 +74,7 @@ class Jobs:
 
     def __len__(self) -> int:
         """Count the jobs."""
-        return sum(1 for _ in self._places()) * self._settings.samples
+        return sum(map(len, self._rows())) * self._settings.samples
 
     def __iter__(self) -> Iterator[Job]:
         """Yield from the sources in turn, so that a run that is broken off holds some of each."""
@@ -102,10 +102,6 @@ class Jobs:
     def _of(self, job: Job) -> OpenSource:
         return self.tasks.parts[job.source]
 
-    def _places(self) -> Iterator[tuple[int, int]]:
-        for row in self._rows():
-            yield from row
-
     def _rows(self) -> Iterator[list[tuple[int, int]]]:
         """Yield tasks as (source, place); one of each source in a row, or as their shares say, `n` in all."""
         sizes = [len(part.lights) for part in self.tasks.parts]
@@ -118,16 +114,6 @@ class Jobs:
             source, place = turns.at(number)
             if place < sizes[source]:
                 yield [(source, place)]
-
-
-def jobs(settings: SynthSettings) -> Iterator[Job]:
-    """Yield all jobs; raises as `Jobs`."""
-    yield from Jobs(settings)
-
-
-def job_count(settings: SynthSettings) -> int:
-    """Count the jobs."""
-    return len(Jobs(settings))
 
 
 def worlds_of(settings: SynthSettings) -> list[World[Any]]:
