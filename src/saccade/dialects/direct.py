@@ -115,7 +115,6 @@ PRESETS: Mapping[str, DirectDialect] = MappingProxyType(
     }
 )
 
-
 OWN = Prompts(
     {
         SYSTEM: "You answer questions about pictures. Look closer with your Python tool where the first look is not "

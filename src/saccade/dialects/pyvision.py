@@ -52,7 +52,6 @@ from saccade.sandbox.base import Limits, SessionOptions, StatePolicy
 # Tags, variable names and formats are the published ones; the sentences are not. The names of the templates are those
 # of PyVision's own prompt file, so that such a file can take the place of these texts (`prompt_file`).
 
-
 ONE_IMAGE = "vistool_with_img_info_v2"
 MORE_IMAGES = "vistool_with_img_info_multi_image"
 NO_IMAGE = "retool"
@@ -136,8 +135,6 @@ OWN = Prompts(
     "Saccade's own prompts",
 )
 RL_OWN = Prompts({name: text for name, text in OWN.templates.items() if name != LAST}, OWN.source)
-
-
 LONGEST_TEXT = 400
 """Characters of printed text, and of an error, that are shown."""
 SESSION = SessionOptions(

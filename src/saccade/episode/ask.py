@@ -47,7 +47,6 @@ from saccade.tasks.own_media import TAKEN, OwnMedia, brought
 # episode what was spoken in it. Of all others nothing is known: they get `pyvision`, whose prompt explains everything,
 # and a line says so.
 
-
 DEFAULT: Final = "pyvision"
 
 PRICED: Final = "Dollars are those of tokens alone; what the provider takes for its sandbox is not among them."

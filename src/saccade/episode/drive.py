@@ -58,11 +58,9 @@ if TYPE_CHECKING:
     from saccade.episode.run_folder import EpisodeJournal, RunFolder
     from saccade.tools.toolbox import Toolbox
 
-
 # Does what the loop asks for: one effect in, one reply out, with every failure of ours typed.
 #
 # Both drivers and the environment go through here, so an outage means the same to all of them.
-
 
 _log = logging.getLogger(__name__)
 

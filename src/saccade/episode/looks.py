@@ -22,7 +22,6 @@ from saccade.record.task import parse
 # A `View` is a rectangle of a task's picture, possibly enlarged. Only whole rectangles are followed: what is turned,
 # mirrored or pasted is no view any more, and what is not known stays unknown.
 
-
 Xyxy: TypeAlias = tuple[float, float, float, float]
 
 

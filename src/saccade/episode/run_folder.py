@@ -290,7 +290,6 @@ SETTINGS = "settings.toml"
 _OF_WORK = (TRAJECTORIES, UNFINISHED, "tasks.jsonl", "rejected.jsonl")
 """Files and folders that exist once an episode was begun, or a picture was asked about."""
 
-
 S = TypeVar("S", bound=Settings)
 
 

@@ -149,7 +149,6 @@ def _stretched(values: NDArray[np.float64], low: float, high: float) -> NDArray[
 MAX_ASPECT_RATIO: Final = 200
 """Longer side to shorter side, beyond which a picture is refused."""
 
-
 Rounding = Callable[[float], int]
 
 

@@ -57,7 +57,6 @@ from saccade.record.content import ImageMode, ImagePart, VideoPart
 if TYPE_CHECKING:
     from saccade.media.video import VideoFacts
 
-
 ImageFormat = Literal["PNG", "JPEG", "WEBP"]
 
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from saccade.tokens.scheduler import Scheduler
     from saccade.tokens.turn import SampledTurn
 
-
 DEFAULT_SETTINGS = LocalSettings()
 
 

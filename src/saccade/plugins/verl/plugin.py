@@ -28,7 +28,6 @@ from saccade.plugins.verl.mapping import PART
 # * **Forward passes without a picture** (`verl/models/transformers/qwen2_vl.py`, Qwen2.5-VL). verl shows the tower an
 #   empty picture, and takes its output for a tensor, which it is not from transformers 5 on.
 
-
 _QWEN = "verl.models.transformers.qwen2_vl"
 
 

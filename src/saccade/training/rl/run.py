@@ -83,7 +83,6 @@ from saccade.training.weights import Trainable, is_low, load_trainable
 
 # Plan what each GPU of a run holds while it updates and while it samples.
 
-
 _DRAW = 24
 """Bytes of a logit while a token is drawn: itself and its log-probability in float32, two sums in float64."""
 _ASLEEP = GIB

@@ -60,7 +60,6 @@ from saccade.training.weights import TokenScorer, Trainable, is_low, load_traina
 
 # The loss: sum of the negative log-likelihood over learned tokens, each with the weight that the caller gives it.
 
-
 Weights: TypeAlias = NDArray[np.float32]
 """Of the tokens of a trajectory."""
 
@@ -274,7 +273,6 @@ A = TypeVar("A")
 B = TypeVar("B")
 Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor, bool]]
 """Each with its learned tokens, their weights, and whether it counts (`learner.Pass`)."""
-
 
 _LONGER = (
     "The learning rate follows the schedule of all steps from here on, so that a run begun with them would differ."

@@ -58,7 +58,6 @@ from saccade.training.sft.synth.settings import SynthSettings
 #
 # Jobs may be made concurrently. Samples are drawn in threads, so that drawing and playing overlap.
 
-
 ModelLoader = Callable[[str], Model]
 """Loads a model by its name."""
 SampleCheck = Callable[[Job, WorldSample], None]
