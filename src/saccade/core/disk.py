@@ -69,9 +69,7 @@ def write_atomic(path: Path, text: str) -> None:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Make a folder next to `folder`, to write into: it becomes `folder` if the block ends well, else it is removed.
 
-    Raises:
-        RecordError: `folder` exists and is not an empty folder.
-        SettingsError: another process is making it.
+    Raises `RecordError`: `folder` exists and is not an empty folder; `SettingsError`: another process is making it.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RecordError(f"{folder} exists already. Name a new folder, or delete that one.")

@@ -60,8 +60,7 @@ def suited(settings: S) -> tuple[S, tuple[str, ...]]:
     """Return the settings with a dialect, the one that suits the model if they name none, and what a person should
     know.
 
-    Raises:
-        RegistryError: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
+    Raises `RegistryError`: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
     """
     made, says = _spoken(settings)
     if family(made.dialect) == "hosted":
@@ -228,9 +227,8 @@ def planned(question: Question, settings: AskSettings, dialect: Dialect, store: 
 
     It names no settings; who keeps the record says which are written into it.
 
-    Raises:
-        SettingsError: the dialect cannot show it, or the question is empty.
-        MediaError: a picture or a video cannot be used.
+    Raises `SettingsError`: the dialect cannot show it, or the question is empty; `MediaError`: a picture or a video
+    cannot be used.
     """
     task = brought(question.text, question.media, store, question.choices, settings.media)
     ready = prepared_to_ask(task.task, dialect, settings, store)

@@ -249,8 +249,7 @@ class Evaluator:
     def value(self, node: ast.expr | None) -> Value:
         """Return the value of `node`; its parts are evaluated too, so that no crop in them is missed.
 
-        Raises:
-            TooLongError: after very many steps, as in loops inside loops.
+        Raises `TooLongError`: after very many steps, as in loops inside loops.
         """
         self.count()
         match node:

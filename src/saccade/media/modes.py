@@ -220,8 +220,7 @@ POLICIES: Final[Mapping[str, PixelBudget | None]] = MappingProxyType(
 def policy(name: str) -> PixelBudget | None:
     """Return the named budget; None for `none`.
 
-    Raises:
-        RegistryError: no budget has that name; suggests the nearest.
+    Raises `RegistryError`: no budget has that name; suggests the nearest.
     """
     if name not in POLICIES:
         raise RegistryError(f"there is no pixel budget {name!r}. {did_you_mean(name, POLICIES)}".rstrip())

@@ -123,8 +123,7 @@ def data_url(data: bytes) -> str:
 def from_base64(text: str) -> bytes:
     """Return the bytes of base64 as clients write it: with line breaks, without padding, in the alphabet of URLs.
 
-    Raises:
-        ValueError: it is no base64.
+    Raises `ValueError`: it is no base64.
     """
     plain = "".join(text.split()).translate(_URL_SAFE).rstrip("=")
     return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -231,8 +230,7 @@ class MediaStore:
     def put_pages(self, source: bytes | Path) -> Pages:
         """As `put_bytes`; of a PDF, and of a TIFF with several pages, each page is a picture.
 
-        Raises:
-            TooLargeError: also for more pages than the store's limits allow.
+        Raises `TooLargeError`: also for more pages than the store's limits allow.
         """
         limits, head = self.limits, first_bytes(source)
         if kind(head) == "pdf":
@@ -282,8 +280,7 @@ class MediaStore:
     ) -> VideoPart:
         """Store an encoded video, or the file at a path, as it is, after `media.video.probe` has looked at it.
 
-        Raises:
-            MediaError: as `probe` does; it calls the video `name`, or by its path.
+        Raises `MediaError`: as `probe` does; it calls the video `name`, or by its path.
         """
         from saccade.media.video import probe
 
@@ -312,9 +309,8 @@ class MediaStore:
     def get_bytes(self, sha256: str) -> bytes:
         """Return the stored bytes.
 
-        Raises:
-            MissingMediaError: there are none.
-            MediaError: with `verify`, they are not the bytes that were stored.
+        Raises `MissingMediaError`: there are none; `MediaError`: with `verify`, they are not the bytes that were
+        stored.
         """
         try:
             data = self.path(sha256).read_bytes()

@@ -106,8 +106,7 @@ class CodeVReward(Settings):
 
         With `tool_weight = 0` no judge is needed, and there is no turn part.
 
-        Raises:
-            ValueError: the task asks for search, and the group has no verdicts.
+        Raises `ValueError`: the task asks for search, and the group has no verdicts.
         """
         if any(map(self.turns_to_judge, group.trajectories)) and not group.verdicts:
             raise ValueError("this reward judges tool outputs: give the group a judge's verdicts")

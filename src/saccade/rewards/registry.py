@@ -45,9 +45,8 @@ REWARDS: Final = PresetRegistry[RewardPreset](
 def load_reward(name: str, parameters: Mapping[str, object] | None = None) -> RewardPreset:
     """Load a preset by id or from the user's own code, with some of its parameters replaced.
 
-    Raises:
-        RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, or it is no reward.
-        SettingsError: a parameter is unknown or wrong; names every mistake.
+    Raises `RegistryError`: nothing has that id or preset (suggests the nearest), it cannot be imported, or it is no
+    reward; `SettingsError`: a parameter is unknown or wrong; names every mistake.
     """
     preset = REWARDS.load(name)
     if not parameters:
@@ -110,9 +109,8 @@ class Rewarded:
     def __init__(self, preset: str, parameters: Mapping[str, object] | None = None, grader: str = "") -> None:
         """Load the preset with this id, changed by `parameters`, and a grader as for `Graded`.
 
-        Raises:
-            RegistryError: there is no such preset or grader.
-            SettingsError: a parameter is wrong, or the preset needs a judge, which environments lack.
+        Raises `RegistryError`: there is no such preset or grader; `SettingsError`: a parameter is wrong, or the preset
+        needs a judge, which environments lack.
         """
         self._reward = load_reward(preset, parameters)
         self._grade = Graded(grader)

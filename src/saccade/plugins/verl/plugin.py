@@ -113,8 +113,7 @@ def loss(
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     """Return verl's own clipped loss; tensors are (rollouts, tokens).
 
-    Raises:
-        TrainingError: a log-probability differs too much from that of the sampling.
+    Raises `TrainingError`: a log-probability differs too much from that of the sampling.
     """
     with torch.no_grad():
         gap = float(((log_prob - old_log_prob).abs() * response_mask).max())

@@ -73,11 +73,7 @@ class ModelJudge:
         return client_of(self.model, self.rules)
 
     async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
-        """Return a verdict for each of the `turns`.
-
-        Raises:
-            ModelDeniedError: any request would be refused.
-        """
+        """Return a verdict for each of the `turns`. Raises `ModelDeniedError`: any request would be refused."""
 
         async def one(number: int, turn: Turn) -> JudgeVerdict | None:
             return await self._verdict(trajectory, turn) if number in turns else None
@@ -183,9 +179,8 @@ JUDGES: Final = Registry[object](
 def make_judge(name: str, context: JudgeContext) -> Judge:
     """Make a judge by id or from the user's own code (`file.py:NAME`, `module:NAME`).
 
-    Raises:
-        RegistryError: nothing has that name (suggests the nearest), or the result is no judge.
-        SettingsError: it needs a model, and none is set.
+    Raises `RegistryError`: nothing has that name (suggests the nearest), or the result is no judge; `SettingsError`: it
+    needs a model, and none is set.
     """
     entry = JUDGES.load(name)
     judge = seam(entry, object)(context) if callable(entry) and _members(entry) else entry

@@ -165,9 +165,8 @@ class Playing:
     def say(self, text: str) -> EpisodeOutcome | None:
         """Play what the agent wrote, up to a stop string of the dialect; return the outcome if the episode ended.
 
-        Raises:
-            IsolationError: the sandbox refuses to start on this machine.
-            MediaError: media of the task are not in the store.
+        Raises `IsolationError`: the sandbox refuses to start on this machine; `MediaError`: media of the task are not
+        in the store.
         """
         self.action = self.status = None
         now = self._performer.clock()

@@ -249,9 +249,8 @@ class AnswerGrading:
     async def graded(self, trajectory: Trajectory) -> Trajectory:
         """Return it with its score `correct`, without a value if the task cannot be graded or there is no verdict.
 
-        Raises:
-            ModelDeniedError: the judge refuses whatever it is asked.
-            RegistryError: the task names a grader that is not there.
+        Raises `ModelDeniedError`: the judge refuses whatever it is asked; `RegistryError`: the task names a grader that
+        is not there.
         """
         task, answer = trajectory.task, trajectory.answer
         score = await asyncio.to_thread(scored_by_rule, answer, task, self.grader)

@@ -413,9 +413,8 @@ class Updater:
     def update(self, rollouts: Sequence[Rollout], number: int) -> UpdateMetrics:
         """Make the updates of step `number`; none without rollouts.
 
-        Raises:
-            TrainingError: the loss or the gradient is no number, or sampling and training disagree; the weights are
-                as they were before that update.
+        Raises `TrainingError`: the loss or the gradient is no number, or sampling and training disagree; the weights
+        are as they were before that update.
         """
         self.learner.trained.model.train(self.train_mode)
         sums, optimizer = UpdateMetrics(), self.recipe.optimizer

@@ -41,9 +41,8 @@ class ReviewItems:
     def open(cls, folder: Path) -> ReviewItems:
         """Return the items of a folder.
 
-        Raises:
-            SettingsError: it holds neither trajectories nor records of tasks, or two items share an id.
-            RecordError: a line cannot be read.
+        Raises `SettingsError`: it holds neither trajectories nor records of tasks, or two items share an id;
+        `RecordError`: a line cannot be read.
         """
         tasks = (folder / TASKS).is_file()
         file = folder / (TASKS if tasks else TRAJECTORIES)

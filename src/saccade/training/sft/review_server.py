@@ -67,9 +67,8 @@ class Reviewer:
     def decide(self, number: int, body: bytes) -> dict[str, Any]:
         """Store a decision; it is on the disk when this returns.
 
-        Raises:
-            ValueError, TypeError, RecursionError, ValidationError, SaccadeError: it is none.
-            OSError: it could not be stored.
+        Raises `ValueError`, `TypeError`, `RecursionError`, `ValidationError`, `SaccadeError`: it is none; `OSError`: it
+        could not be stored.
         """
         data = json.loads(body)
         if not isinstance(data, dict):
@@ -222,9 +221,8 @@ class Raters:
     def rate(self, number: int, given: dict[str, list[str]]) -> None:
         """Store the ratings of a sheet; they are on the disk when this returns.
 
-        Raises:
-            KeyError, ValueError: a trajectory has none, or one that is not 1 to 5.
-            OSError: it could not be stored.
+        Raises `KeyError`, `ValueError`: a trajectory has none, or one that is not 1 to 5; `OSError`: it could not be
+        stored.
         """
         sheet = self.sheets[number]
         ratings = [

@@ -237,10 +237,9 @@ def validation_tasks(
 ) -> ValidationTasks | None:
     """Open the tasks that `settings.validation.source` names; None where it names nothing.
 
-    Raises:
-        SettingsError: a source is none, no dialect can be told, it cannot show a task, k samples would be the same,
-            weights are divided, or limits of sessions are set that nothing would keep.
-        PromptFileError: the prompt file of the data cannot be used.
+    Raises `SettingsError`: a source is none, no dialect can be told, it cannot show a task, k samples would be the
+    same, weights are divided, or limits of sessions are set that nothing would keep; `PromptFileError`: the prompt file
+    of the data cannot be used.
     """
     validation = settings.validation
     if not validation.source or not validation.every:

@@ -187,9 +187,8 @@ class Connection:
 
         `body` holds marks in place of `pictures`, whose files are sent.
 
-        Raises:
-            ModelLostError: it cannot be reached or kept failing, after all tries.
-            ModelRefusedError: it refuses; no retry can help.
+        Raises `ModelLostError`: it cannot be reached or kept failing, after all tries; `ModelRefusedError`: it refuses;
+        no retry can help.
         """
         sent = None if body is None else streamed_body(body, pictures)
         headers = {} if sent is None else {"content-type": "application/json", "content-length": str(sent.size)}

@@ -144,9 +144,8 @@ class StoredJobs:
     def __init__(self, settings: SynthSettings) -> None:
         """Reads every trajectory once; kept is where it is.
 
-        Raises:
-            SettingsError: a source is no run folder, was made in another dialect, or two runs hold the same rollout.
-            RecordError: a trajectory cannot be read.
+        Raises `SettingsError`: a source is no run folder, was made in another dialect, or two runs hold the same
+        rollout; `RecordError`: a trajectory cannot be read.
         """
         self._dialect = load_dialect(settings.dialect).id
         self._lines: dict[str, _Line] = {}

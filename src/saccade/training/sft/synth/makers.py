@@ -139,9 +139,8 @@ class Maker(Protocol):
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
         """Return the trajectory as it was played, not graded.
 
-        Raises:
-            DiscardedError: something that must not be kept came of it.
-            SettingsError: the dialect cannot hold the task.
+        Raises `DiscardedError`: something that must not be kept came of it; `SettingsError`: the dialect cannot hold
+        the task.
         """
 
 

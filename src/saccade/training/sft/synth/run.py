@@ -148,9 +148,8 @@ class Synthesizer:
     async def make(self, job: Job) -> Made:
         """Draw the sample, play the episode, grade it.
 
-        Raises:
-            SettingsError: the dialect cannot hold the task.
-            IsolationError: the sandbox refuses to start on this machine.
+        Raises `SettingsError`: the dialect cannot hold the task; `IsolationError`: the sandbox refuses to start on this
+        machine.
         """
         assert self._maker is not None, "a synthesizer is entered before it is used"
         if self.purse.is_empty():
