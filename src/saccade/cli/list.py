@@ -83,7 +83,7 @@ KINDS = {
     "tool-servers": ListedKind(
         "saccade.tools.serving.backend:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"
     ),
-    "trainers": ListedKind("saccade.training.rl.trainers:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
+    "trainers": ListedKind("saccade.training.rl.settings:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
 }
 
 

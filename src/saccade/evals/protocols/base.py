@@ -19,7 +19,7 @@ from saccade.errors import RecordError, RegistryError
 from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
 from saccade.record.codec import dumps, loads
 from saccade.record.trajectory import CORRECT, Trajectory
-from saccade.rewards.judges.verdict import JudgeVerdict
+from saccade.rewards.reward import JudgeVerdict
 
 R = TypeVar("R", bound=SampleRow)
 F = TypeVar("F", bound=Findings)
