@@ -134,7 +134,7 @@ class RewardPreset(Protocol):
 class NeedsJudge(Protocol):
     """A preset whose groups need a judge's verdicts; see `needs_judge`.
 
-    Its groups hold trajectories in which a picture that repeats an earlier one is that one (`rewards.repeats`).
+    Its groups hold trajectories in which a picture that repeats an earlier one is that one (`with_repeats`).
     """
 
     def turns_to_judge(self, trajectory: Trajectory) -> Collection[int]:
