@@ -77,7 +77,7 @@ KINDS = {
         "saccade.training.rl.advantages:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
     ),
     "kl-estimators": ListedKind(
-        "saccade.training.rl.kl:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
+        "saccade.training.rl.advantages:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
     ),
     "tool-origins": ListedKind("saccade.tools.registry:TOOL_ORIGINS", "tools of other systems", "--tools NAME:WHERE"),
     "tool-servers": ListedKind(

@@ -37,8 +37,8 @@ from saccade.tokens.sampling_weights import in_low_precision
 from saccade.training.efficiency import Meter
 from saccade.training.learner import Learner, Pass
 from saccade.training.parallel import Processes
+from saccade.training.rl.advantages import KL_ESTIMATORS, LARGEST_LOG_RATIO
 from saccade.training.rl.engine import rest_servers, sync_weights
-from saccade.training.rl.kl import KL_ESTIMATORS, LARGEST_LOG_RATIO
 from saccade.training.rl.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.training.rl.recipe import Recipe, RlLossSettings, RlOptimizerSettings
 from saccade.training.rl.rollout import Rollout, RolloutGroup, group_of
