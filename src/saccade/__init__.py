@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from saccade.sandbox.sync import SyncSandbox as SyncSandbox
     from saccade.tasks.own_media import task_from_files as task_from_files
     from saccade.tasks.sources.task_set import open_tasks as open_tasks
-    from saccade.tasks.worlds.base import load_world as load_world
+    from saccade.tasks.worlds import load_world as load_world
     from saccade.training.rl.recipe import load_recipe as load_recipe
 
     __version__: str
@@ -99,7 +99,7 @@ PUBLIC = {
         "record.task": "AnswerType EvidenceBox NamedMedia Task",
         "tasks.own_media": "task_from_files",
         "tasks.sources.task_set": "open_tasks",
-        "tasks.worlds.base": "load_world",
+        "tasks.worlds": "load_world",
         "media.store": "MediaStore",
     },
     "Sandboxes": {
@@ -151,12 +151,10 @@ PUBLIC_MODULES = {
     "rewards.judges.verdict": "JudgeVerdict",
     "rewards.reward": "accuracy calls reward_each",
     "tasks.benchmarks.card": "Card",
-    "tasks.benchmarks.loaders.base": "first_match",
-    "tasks.benchmarks.row_files": "SourceRow",
-    "tasks.benchmarks.values": "RowProblem",
+    "tasks.benchmarks.loaders.rows": "first_match",
+    "tasks.benchmarks.row_files": "RowProblem SourceRow",
     "tasks.sources.survey": "TaskForm",
-    "tasks.worlds.base": "Knobs World WorldSample make_task",
-    "tasks.worlds.rng": "Rng",
+    "tasks.worlds": "Knobs Rng World WorldSample make_task",
     "tokens.batch": "Collator token_row",
     "tokens.build": "token_trajectory",
     "tokens.encoder": "Encoder",

@@ -17,7 +17,7 @@ from saccade.evals.regrade import regrade
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.run import evaluate
 from saccade.evals.tables import summary_text
-from saccade.tasks.sources.shares import rotations
+from saccade.tasks.sources.settings import rotations
 
 from .rows import row
 from .support import oracle, saying, settings, write_tasks

@@ -32,14 +32,12 @@ from saccade.record.codec import dumps, read_lines
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.benchmark import CIRCULAR, TURNED, Benchmark, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.loaders.base import load_loader
+from saccade.tasks.benchmarks.loaders.rows import load_loader
 from saccade.tasks.benchmarks.registry import load_card, recorded_card
-from saccade.tasks.benchmarks.row_files import SourceRow
-from saccade.tasks.benchmarks.values import RowProblem, matches
+from saccade.tasks.benchmarks.row_files import RowProblem, SourceRow, matches
 from saccade.tasks.frames import FrameSettings
-from saccade.tasks.sources.card_reader import CardReader
-from saccade.tasks.sources.settings import SourceSettings
-from saccade.tasks.sources.shares import rotated, rotations, shuffled
+from saccade.tasks.sources.resolve import CardReader
+from saccade.tasks.sources.settings import SourceSettings, rotated, rotations, shuffled
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded
 
 # Which tasks are chosen depends only on the seed and their names, so every model gets the same ones, and a larger `n`

@@ -39,7 +39,7 @@ from saccade.rewards.judges.prompt import prompt_mark
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
-from saccade.tasks.worlds.base import WORLDS
+from saccade.tasks.worlds import WORLDS
 
 VERDICTS = "verdicts"
 

@@ -59,8 +59,7 @@ from saccade.sandbox.base import Sandbox
 from saccade.tasks.frames import FrameSettings
 from saccade.tasks.sources.broken import BROKEN, found_again
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of, with_knobs
-from saccade.tasks.sources.settings import SourceSettings, check_weights
-from saccade.tasks.sources.shares import Turns, most_in_shares
+from saccade.tasks.sources.settings import SourceSettings, Turns, check_weights, most_in_shares
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded, open_source
 from saccade.tools.toolbox import Toolbox
 
