@@ -33,7 +33,7 @@ from saccade.models.scripted import ScriptedModel
 from saccade.plugins.worlds.charts.bars_lines import WORLD
 from saccade.record.content import Answer, ToolCall
 from saccade.record.task import Task
-from saccade.tasks.worlds.base import make_task
+from saccade.tasks.worlds import make_task
 from saccade.tools.context import ToolContext
 from saccade.tools.registry import lacking, make_tool
 from saccade.tools.setup import VARIABLE, tool_setup

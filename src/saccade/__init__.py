@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from saccade.sandbox.sync import SyncSandbox as SyncSandbox
     from saccade.tasks.own_media import task_from_files as task_from_files
     from saccade.tasks.sources.task_set import open_tasks as open_tasks
-    from saccade.tasks.worlds.base import load_world as load_world
+    from saccade.tasks.worlds import load_world as load_world
     from saccade.training.rl.recipe import load_recipe as load_recipe
 
     __version__: str
@@ -99,7 +99,7 @@ PUBLIC = {
         "record.task": "AnswerType EvidenceBox NamedMedia Task",
         "tasks.own_media": "task_from_files",
         "tasks.sources.task_set": "open_tasks",
-        "tasks.worlds.base": "load_world",
+        "tasks.worlds": "load_world",
         "media.store": "MediaStore",
     },
     "Sandboxes": {
@@ -133,10 +133,9 @@ PUBLIC_MODULES = {
     "dialects.base": "Observation Opening question_parts",
     "dialects.question": "pictures_of question_text",
     "errors": "ModelLostError ModelRefusedError SandboxLostError SettingsError",
-    "evals.listing": "list_runs",
-    "evals.protocols.base": "Protocol Studied",
-    "evals.protocols.findings": "Findings Mean Rates SampleRow StudiedRun",
+    "evals.protocols.base": "Findings Mean Protocol Rates SampleRow Studied StudiedRun",
     "evals.rows": "EpisodeExport EvalRow export",
+    "evals.stored": "list_runs",
     "grading.base": "Verdict gold_of judged right wrong",
     "models.failures": "COMMON ErrorWords",
     "models.local_text": "LocalSettings",
@@ -146,17 +145,15 @@ PUBLIC_MODULES = {
     "record.base": "clean_text",
     "record.codec": "append_line dumps loads read_lines",
     "record.trajectory": "CORRECT",
-    "report.episodes": "write_pages",
+    "report.page": "write_pages",
     "rewards.judges.registry": "JudgeContext",
     "rewards.judges.verdict": "JudgeVerdict",
     "rewards.reward": "accuracy calls reward_each",
     "tasks.benchmarks.card": "Card",
-    "tasks.benchmarks.loaders.base": "first_match",
-    "tasks.benchmarks.row_files": "SourceRow",
-    "tasks.benchmarks.values": "RowProblem",
+    "tasks.benchmarks.loaders.rows": "first_match",
+    "tasks.benchmarks.row_files": "RowProblem SourceRow",
     "tasks.sources.survey": "TaskForm",
-    "tasks.worlds.base": "Knobs World WorldSample make_task",
-    "tasks.worlds.rng": "Rng",
+    "tasks.worlds": "Knobs Rng World WorldSample make_task",
     "tokens.batch": "Collator token_row",
     "tokens.build": "token_trajectory",
     "tokens.encoder": "Encoder",

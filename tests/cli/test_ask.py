@@ -31,7 +31,7 @@ from saccade.plugins.worlds import tiny
 from saccade.plugins.worlds.tiny import known_kind
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import STOPS, FinishReason, StopReason, Trajectory
-from saccade.tasks.worlds.base import draw_sample, load_world
+from saccade.tasks.worlds import draw_sample, load_world
 
 LOOK = "I look.\n<code>\n```python\nprint(image_clue_0.size)\nimage_clue_0.show()\n```\n</code>"
 

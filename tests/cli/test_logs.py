@@ -178,7 +178,7 @@ BAR = """
 import logging, time
 from saccade.cli.eval_screen import screen
 from saccade.cli.logs import Logs
-from saccade.evals.progress import EvalProgress
+from saccade.evals.grades import EvalProgress
 
 log = logging.getLogger("saccade.core.retry")
 with Logs() as logs, screen() as show:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.evals.progress import EvalProgress, ProgressCallback
+    from saccade.evals.grades import EvalProgress, ProgressCallback
 
 
 @contextmanager

@@ -47,14 +47,12 @@ KINDS = {
         "saccade.grading.registry:GRADERS", "whether an answer is right", "eval --grader NAME, cards"
     ),
     "models": ListedKind("saccade.models.registry:PROVIDERS", "providers of models", "--model NAME:MODEL, --judge"),
-    "worlds": ListedKind(
-        "saccade.tasks.worlds.base:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"
-    ),
+    "worlds": ListedKind("saccade.tasks.worlds:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"),
     "experts": ListedKind(
         "saccade.training.sft.synth.experts:EXPERTS", "who plays without a teacher", "synth --expert NAME"
     ),
     "cards": ListedKind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
-    "loaders": ListedKind("saccade.tasks.benchmarks.loaders.base:LOADERS", "formats of benchmarks", "cards: loader.id"),
+    "loaders": ListedKind("saccade.tasks.benchmarks.loaders.rows:LOADERS", "formats of benchmarks", "cards: loader.id"),
     "protocols": ListedKind(
         "saccade.evals.protocols.base:PROTOCOLS", "studies of stored runs", "protocols --only NAME"
     ),

@@ -13,10 +13,9 @@ import typer
 from saccade.cli.output import AsJson, count_bar, print_json
 
 if TYPE_CHECKING:
-    from saccade.evals.protocols.base import AnyProtocol
+    from saccade.evals.protocols.base import AnyProtocol, Findings
     from saccade.evals.protocols.emergence import UsedRow
     from saccade.evals.protocols.faithfulness import PictureJudgeRules
-    from saccade.evals.protocols.findings import Findings
     from saccade.evals.protocols.study import Study
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

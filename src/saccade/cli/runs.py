@@ -17,7 +17,7 @@ from saccade.errors import RecordError, SettingsError
 
 if TYPE_CHECKING:
     from saccade.record.trajectory import Trajectory
-    from saccade.report.episodes import Written
+    from saccade.report.page import Written
 
 
 runs_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -39,7 +39,7 @@ def runs(
     """List the evaluations in a folder: model, sources, percent right, samples, cost, date, state."""
     from dataclasses import asdict
 
-    from saccade.evals.listing import list_runs, runs_text
+    from saccade.evals.stored import list_runs, runs_text
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the one in which runs lie.")
@@ -62,9 +62,9 @@ def compare(
     """Say which of two runs is better, by how much, with what certainty, and in which tasks they differ."""
     from dataclasses import asdict
 
-    from saccade.evals.compare import compare as compared
+    from saccade.evals.metrics import compare as compared
     from saccade.evals.rows import read_rows
-    from saccade.evals.tables import comparison_text
+    from saccade.evals.summary import comparison_text
 
     with waiting("Reading runs"):
         comparison = compared(read_rows(first), read_rows(second))
@@ -86,9 +86,9 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Put the shards of an evaluation together and summarise them."""
-    from saccade.evals.merge import merge as merged
-    from saccade.evals.merge import missing_shards, run_settings
-    from saccade.evals.tables import summary_text
+    from saccade.evals.stored import merge as merged
+    from saccade.evals.stored import missing_shards, run_settings
+    from saccade.evals.summary import summary_text
 
     with waiting("Copying samples and media"):
         summary = merged(shards, out, incomplete=incomplete)
@@ -132,7 +132,7 @@ def regrade(
     from saccade.cli.eval_screen import screen
     from saccade.evals.regrade import Regrading
     from saccade.evals.regrade import regrade as regraded
-    from saccade.evals.tables import summary_text
+    from saccade.evals.summary import summary_text
 
     if headline not in ("", "rule", "judge"):
         raise SettingsError(f"--headline {headline} is nobody's verdict; name rule or judge.")
@@ -229,16 +229,15 @@ def _tell(written: Written, as_json: bool, open_it: bool) -> None:
 
 def _holds_runs(folder: Path) -> bool:
     """Tell whether `folder` is no run and has evaluations below it."""
-    from saccade.evals.listing import is_run, list_runs
+    from saccade.evals.stored import is_run, list_runs
     from saccade.report.runs import METRICS
 
     return folder.is_dir() and not is_run(folder) and not (folder / METRICS).is_file() and bool(list_runs(folder))
 
 
 def _list(folder: Path, out: Path | None, open_it: bool, *, as_json: bool) -> None:
-    from saccade.evals.listing import list_runs
-    from saccade.report.episodes import write_page
-    from saccade.report.runs_page import report_beside, runs_page
+    from saccade.evals.stored import list_runs
+    from saccade.report.page import report_beside, runs_page, write_page
 
     target = folder / "index.html" if out is None else out / "index.html" if out.is_dir() else out
     listed = list_runs(folder)
@@ -264,8 +263,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Make a page of a run's episodes, and open it."""
-    from saccade.report.episodes import Site
-    from saccade.report.stored_run import open_run, wires_of
+    from saccade.report.page import Site
+    from saccade.report.runs import open_run, wires_of
 
     run = open_run(path)
     target = out if out is not None else run.file.parent / "index.html"
