@@ -16,7 +16,7 @@ from saccade.cli.output import AsJson, OpenIt, PagePort, count_bar, counted, pri
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
-    from saccade.training.sft.curate.report import CurateReport, FilterReport
+    from saccade.training.sft.curate.pipeline import CurateReport, FilterReport
     from saccade.training.sft.formats.base import Refused
 
 
@@ -111,7 +111,7 @@ def curate(
         raise SettingsError("curate needs a run or more, --pipeline NAME and --out FOLDER (or --list for the filters)")
     from saccade.training.sft.curate import run
     from saccade.training.sft.curate.pipeline import load_pipeline
-    from saccade.training.sft.curate.sources import SourceRuns
+    from saccade.training.sft.curate.run import SourceRuns
 
     chosen = load_pipeline(pipeline, change or ())
     opened = SourceRuns(sources)
@@ -134,7 +134,7 @@ def curate(
 
 
 def _list(as_json: bool) -> None:
-    from saccade.training.sft.curate.registry import FILTERS, load_filter
+    from saccade.training.sft.curate.pipeline import FILTERS, load_filter
 
     listed = []
     for entry in FILTERS.ids():

@@ -57,7 +57,7 @@ KINDS = {
         "saccade.evals.protocols.base:PROTOCOLS", "studies of stored runs", "protocols --only NAME"
     ),
     "filters": ListedKind(
-        "saccade.training.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"
+        "saccade.training.sft.curate.pipeline:FILTERS", "which trajectories stay", "pipelines: filter.name"
     ),
     "formats": ListedKind(
         "saccade.training.sft.formats.base:FORMATS", "formats of training data", "convert --from NAME --to NAME"
