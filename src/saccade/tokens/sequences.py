@@ -18,7 +18,7 @@ import torch
 
 from saccade.errors import ModelRefusedError
 from saccade.models.local_weights import Checkpoint, capped, logit_cap
-from saccade.tokens.batch import GridReader, rope_positions
+from saccade.tokens.batch import GridReader, LanguageNumbers, rope_positions
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.caches import (
     RaggedCache,
@@ -29,7 +29,6 @@ from saccade.tokens.caches import (
     state_bytes,
 )
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.sampling_weights import LanguageNumbers
 from saccade.tokens.segments import PromptPicture
 
 _log = logging.getLogger(__name__)

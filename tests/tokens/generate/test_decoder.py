@@ -74,10 +74,7 @@ async def test_logprobs_are_those_of_one_pass_over_the_whole_episode(any_policy:
 
 
 async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: TinyPolicy, store: MediaStore) -> None:
-    once, again = await rolled(qwen, store), await rolled(qwen, store)
-    assert [t.ids().tolist() for t in once] == [t.ids().tolist() for t in again]
-    assert all(np.array_equal(a.logprobs(), b.logprobs(), equal_nan=True) for a, b in zip(once, again, strict=True))
-    small = await rolled(qwen, store, most_tokens=1)
+    once, small = await rolled(qwen, store), await rolled(qwen, store, most_tokens=1)
     assert [t.ids().tolist() for t in once] == [t.ids().tolist() for t in small]
 
 
@@ -313,12 +310,11 @@ def test_a_row_beyond_those_that_are_read_keeps_its_last_place() -> None:
     assert cache.step_shape(3, 2) == (3, 128)
 
 
-@pytest.mark.few(1)
 async def test_a_pass_that_cannot_be_captured_is_said_and_run(
-    captured_policy: TinyPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    qwen: TinyPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MediaStore(tmp_path / "media")
-    plain = await rolled(captured_policy, store)
+    plain = await rolled(qwen, store)
     monkeypatch.setattr(sequences, "can_capture", lambda device, checkpoint: True)
 
     def refuse(*args: object, **more: object) -> None:
@@ -327,7 +323,7 @@ async def test_a_pass_that_cannot_be_captured_is_said_and_run(
     monkeypatch.setattr("torch.cuda.graph_pool_handle", lambda: (0, 1))
     monkeypatch.setattr("torch.cuda.CUDAGraph", lambda: None)
     monkeypatch.setattr("torch.cuda.graph", refuse)
-    assert [one.ids().tolist() for one in await rolled(captured_policy, store)] == [one.ids().tolist() for one in plain]
+    assert [one.ids().tolist() for one in await rolled(qwen, store)] == [one.ids().tolist() for one in plain]
     assert [record.getMessage() for record in caplog.records] == [
         "decoding goes on without CUDA graphs, which is slower: a pass was not captured: "
         "operation not permitted when stream is capturing"

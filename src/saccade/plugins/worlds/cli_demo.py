@@ -37,7 +37,7 @@ from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import CORRECT, Sampling, Score, Trajectory
-from saccade.rewards.rubric import ExactMatch
+from saccade.rewards.registry import ExactMatch
 from saccade.sandbox.local import LocalSandbox
 from saccade.training.sft.synth.jobs import Jobs
 from saccade.training.sft.synth.settings import SynthSettings
