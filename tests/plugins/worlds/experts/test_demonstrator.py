@@ -15,10 +15,9 @@ from saccade.episode.flow import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.media.store import MediaStore
 from saccade.plugins.worlds.canvas import GRIDS, holds_middle, parts
-from saccade.plugins.worlds.experts.demonstrator import first_action, given_first, looks
+from saccade.plugins.worlds.experts.demonstrator import UNKNOWN, SolverModel, first_action, given_first, looks
 from saccade.plugins.worlds.experts.plays import ExpertPart
 from saccade.plugins.worlds.experts.scene import ExpertSettings, StyleWeights
-from saccade.plugins.worlds.experts.solver_model import UNKNOWN, SolverModel
 from saccade.plugins.worlds.experts.ways import answer_of, charted, rows_of, text_rows
 from saccade.record.content import Answer, Code, ToolCall
 from saccade.record.task import Task

@@ -19,7 +19,6 @@ from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.plugins.worlds.experts.expert import Expert, possible_slips
-from saccade.plugins.worlds.experts.hand import cells, rename
 from saccade.plugins.worlds.experts.plays import LONG, SHORT, PhraseTable, observed, program_cells, read, say
 from saccade.plugins.worlds.experts.scene import (
     LEAST,
@@ -28,8 +27,10 @@ from saccade.plugins.worlds.experts.scene import (
     Style,
     StyleWeights,
     around,
+    cells,
     elsewhere,
     groups,
+    rename,
     zoom,
 )
 from saccade.record.content import Code, ImagePart, ToolCall
