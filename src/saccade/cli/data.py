@@ -20,7 +20,7 @@ from saccade.cli.output import AsJson, OpenIt, PagePort, ToolNames, count_bar, c
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
-    from saccade.training.sft.curate.report import CurateReport, FilterReport
+    from saccade.training.sft.curate.pipeline import CurateReport, FilterReport
     from saccade.training.sft.formats.base import Refused
     from saccade.training.sft.synth.outcome import SynthProgress
     from saccade.training.sft.synth.settings import SynthSettings
@@ -117,7 +117,7 @@ def curate(
         raise SettingsError("curate needs a run or more, --pipeline NAME and --out FOLDER (or --list for the filters)")
     from saccade.training.sft.curate import run
     from saccade.training.sft.curate.pipeline import load_pipeline
-    from saccade.training.sft.curate.sources import SourceRuns
+    from saccade.training.sft.curate.run import SourceRuns
 
     chosen = load_pipeline(pipeline, change or ())
     opened = SourceRuns(sources)
@@ -140,7 +140,7 @@ def curate(
 
 
 def _list(as_json: bool) -> None:
-    from saccade.training.sft.curate.registry import FILTERS, load_filter
+    from saccade.training.sft.curate.pipeline import FILTERS, load_filter
 
     listed = []
     for entry in FILTERS.ids():

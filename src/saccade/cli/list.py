@@ -215,7 +215,7 @@ KINDS = {
         "saccade.evals.protocols.base:PROTOCOLS", "studies of stored runs", "protocols --only NAME"
     ),
     "filters": ListedKind(
-        "saccade.training.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"
+        "saccade.training.sft.curate.pipeline:FILTERS", "which trajectories stay", "pipelines: filter.name"
     ),
     "formats": ListedKind(
         "saccade.training.sft.formats.base:FORMATS", "formats of training data", "convert --from NAME --to NAME"
@@ -233,7 +233,7 @@ KINDS = {
         "saccade.training.rl.advantages:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
     ),
     "kl-estimators": ListedKind(
-        "saccade.training.rl.kl:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
+        "saccade.training.rl.advantages:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
     ),
     "tool-origins": ListedKind("saccade.tools.registry:TOOL_ORIGINS", "tools of other systems", "--tools NAME:WHERE"),
     "tool-servers": ListedKind("saccade.tools.serving:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"),

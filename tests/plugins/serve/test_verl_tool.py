@@ -210,6 +210,9 @@ def test_what_such_a_server_may_answer(observations: list[Any], valid: bool, sta
     first, *finish = heard
     assert first["actions"] == ['<tool_call>{"name": "zoom_in", "arguments": {"bbox_2d": [0, 0, 9, 9]}}</tool_call>']
     assert first["extra_fields"][0]["question"] == "Which?"
+    (sent,) = first["extra_fields"][0]["images"]
+    assert sent.startswith("data:image/jpeg;base64,"), "the only prefix that its tools cut off"
+    assert opened(sent).tobytes() == PICTURE.tobytes()
     assert [one["extra_fields"][0]["finish"] for one in finish] == [True] * len(finish)
     assert all(one["trajectory_ids"] == first["trajectory_ids"] for one in finish)
 
