@@ -58,7 +58,7 @@ def thoughts(trajectory: Trajectory) -> list[str]:
 
 async def test_a_mixed_run_is_right_varied_and_really_run(tmp_path: Path) -> None:
     made = await trajectories(
-        tmp_path, sources=("circled-letter", "shape-count", "touching-circles"), dialect="codedance", n=6, seed=1
+        tmp_path, sources=("circled-letter", "shape-count", "touching-circles"), dialect="codedance", n=4, seed=1
     )
     assert all(map(is_right, made))
     makers = Counter(item.provenance.model for item in made)
