@@ -80,7 +80,7 @@ async def test_an_agent_looks_again(transport: str, tmp_path: Path) -> None:
 
 
 async def test_by_default_an_agent_is_told_little() -> None:
-    async with Client(mcp_server(FakeSandbox(), Toolbox.of(), McpSettings())) as client:
+    async with Client(mcp_server(FakeSandbox(), Toolbox(()), McpSettings())) as client:
         tools = (await client.list_tools()).tools
         assert {"run_python", "upload", "view"} <= {tool.name for tool in tools}
         assert len(tools) <= 6
