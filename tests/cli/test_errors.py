@@ -81,7 +81,7 @@ def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str 
         (("sft", "plain", "--model", "tiny", "--data", "empty", "--out", "x"), "empty is no run folder"),
         (("rl", "vista-r1", "--model", "tiny", "--tasks", "mase", "--out", "x"), "'maze'"),
         (("tasks", "check", "loop"), "loop is a link that leads back to itself"),
-        (("tasks", "show", "maze", "--tag", "none"), "has the wanted tags"),
+        (("tasks", "show", "echo", "--tag", "none"), "has the wanted tags"),
     ],
 )
 def test_it_is_refused_in_words(argv: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from tests.plugins.worlds.running import NEAR
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
-from saccade.plugins.worlds.cli_demo import Exam, ExamRow, hold_exam
+from saccade.plugins.worlds.cli import Exam, ExamRow, hold_exam
 from saccade.plugins.worlds.solvers.questions import solver_for
 from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code, Message, TextPart

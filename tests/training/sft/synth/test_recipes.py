@@ -22,7 +22,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Sampling, Trajectory, Turn
 from saccade.rewards.judges.prompt import ScoreRules
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.training.sft.curate.sources import SourceRuns
+from saccade.training.sft.curate.run import SourceRuns
 from saccade.training.sft.synth.codify import thought_span, with_thought
 from saccade.training.sft.synth.makers import atomic_category
 from saccade.training.sft.synth.outcome import SynthProgress
