@@ -34,7 +34,7 @@ from saccade.record.content import (
 from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import STOPS, EpisodeLimits, Score, StopReason, Trajectory, Turn, conversation, total
-from saccade.training.sft.curate.report import CurateReport
+from saccade.training.sft.curate.pipeline import CurateReport
 
 
 def image(digit: str = "a") -> ImagePart:

@@ -57,8 +57,16 @@ from saccade.tasks.sources.broken import BrokenTasks
 from saccade.tasks.sources.readers import WorldReader
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
 from saccade.tools.toolbox import Toolbox
-from saccade.training.env.registration import spec_of
-from saccade.training.env.spaces import EnvObservation, PicturesSpace, RolePart, TextSpace, as_text, flat, observation
+from saccade.training.env.spaces import (
+    EnvObservation,
+    PicturesSpace,
+    RolePart,
+    TextSpace,
+    as_text,
+    flat,
+    observation,
+    spec_of,
+)
 
 T = TypeVar("T")
 SandboxSource = Sandbox | Callable[[], Sandbox] | None

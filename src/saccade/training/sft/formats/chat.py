@@ -29,15 +29,18 @@ from saccade.training.sft.formats.conversation import (
     IMAGE,
     VIDEO,
     Conversation,
+    ConversationCodec,
     ConversationFacts,
+    Parts,
     RoleMessage,
+    RowFormat,
     dialect_of,
     flatten,
     held,
+    labels,
     unflatten,
 )
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, listed
-from saccade.training.sft.formats.rows import ConversationCodec, Parts, RowFormat, labels
 
 _TAGS = {"user": "human", "assistant": "gpt", "tool": "observation"}
 _ROLES: dict[str, Role] = {
