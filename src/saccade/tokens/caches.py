@@ -213,17 +213,17 @@ def row_bytes(tokens: int, bytes_per_token: int) -> int:
 
 _OWN = "saccade_own"
 """The name of `attend_own` for transformers."""
+_TOLD = ("scale", "enable_gqa", "seqused_k")
 _CLOSE = 0.05
 """Largest difference of values around 1 in bfloat16 that rounding explains."""
 
 
 def attend_own(
-    module: torch.nn.Module,
+    module: Any,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
     attention_mask: torch.Tensor,
-    dropout: float = 0.0,
     scaling: float | None = None,
     **more: Any,
 ) -> tuple[torch.Tensor, None]:
@@ -232,20 +232,11 @@ def attend_own(
     A mask lets every row read as many places as the longest has. Here those are read that a row has, and the kernel
     divides a long row among several multiprocessors, of which rows and heads alone would keep few busy.
 
-    Args:
-        module: the layer.
-        query: (rows, heads, 1, size).
-        key: (rows, heads or fewer, places, size), with whole buffers behind it (`RaggedCache.own`).
-        value: as `key`.
-        attention_mask: int32 (rows, 1, 1, 1), of `begin_step`.
-        dropout: none, as nothing is trained.
-        scaling: of the products.
-        more: arguments of other functions.
-
-    Returns:
-        (rows, 1, heads, size), and None.
+    Arguments are transformers': `query` (rows, heads, 1, size); `key` and `value` (rows, heads or fewer, places, size)
+    with whole buffers behind them; `attention_mask` int32 (rows, 1, 1, 1), of `begin_step`. Returns (rows, 1, heads,
+    size), and None.
     """
-    kernel: Any = own_kernel()
+    kernel = varlen_kernel(*_TOLD)
     rows, places = key.shape[0], key.shape[2]
     numbers = torch.arange(rows + 1, dtype=torch.int32, device=key.device)
     found: torch.Tensor = kernel(
@@ -279,19 +270,18 @@ def attending_own(language_model: Any) -> Iterator[None]:
 
 
 @cache
-def own_kernel() -> Callable[..., torch.Tensor] | None:
-    """Return torch's attention over rows of several lengths, where it can be told how much of a buffer is used."""
+def varlen_kernel(*wanted: str) -> Any:
+    """Return torch's attention over sequences of several lengths; None where it takes not all of `wanted`."""
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return None
-    kernel: Callable[..., torch.Tensor] = varlen_attn
-    return kernel if {"scale", "enable_gqa", "seqused_k"} <= inspect.signature(kernel).parameters.keys() else None
+    return varlen_attn if set(wanted) <= inspect.signature(varlen_attn).parameters.keys() else None
 
 
 def can_attend_own(config: Any, family: ModelFamily, device: torch.device, dtype: torch.dtype) -> bool:
     """Return whether decoding can attend by `attend_own`: on a GPU, where the kernel gives what a mask gives."""
-    if device.type != "cuda" or own_kernel() is None or torch.cuda.get_device_capability(device) < (8, 0):
+    if device.type != "cuda" or varlen_kernel(*_TOLD) is None or torch.cuda.get_device_capability(device) < (8, 0):
         return False
     if family.attention != "full" or dtype not in (torch.bfloat16, torch.float16):
         return False
@@ -314,7 +304,7 @@ def own_is_right(heads: int, others: int, size: int, device: torch.device, dtype
     keys, values = keys.transpose(1, 2), values.transpose(1, 2)
     mask = (torch.arange(640, device=device) < lengths[:, None])[:, None, None]
     try:
-        found = _captured(lambda: attend_own(torch.nn.Module(), queries, keys, values, lengths.view(-1, 1, 1, 1))[0])
+        found = _captured(lambda: attend_own(None, queries, keys, values, lengths.view(-1, 1, 1, 1))[0])
     except (RuntimeError, TypeError, ValueError) as error:
         why = str(error).splitlines()[0]
     else:

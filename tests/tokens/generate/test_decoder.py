@@ -267,7 +267,7 @@ async def test_episodes_are_the_same_with_graphs_and_without(
     same(plain, replayed)
     if captured_policy.checkpoint.family.attention == "full":
         monkeypatch.setattr(sequences, "can_attend_own", lambda *about: True)
-        monkeypatch.setattr(caches, "own_kernel", lambda: counted)
+        monkeypatch.setattr(caches, "varlen_kernel", lambda *wanted: counted)
         same(plain, await rolled(captured_policy, store, cache_bytes=cache_bytes))
         assert len(calls) > 20
         assert captured_policy.checkpoint.model.model.language_model.config._attn_implementation == "sdpa"
@@ -308,7 +308,7 @@ def test_a_kernel_that_gives_other_numbers_is_not_used(
             more["seqused_k"] = (more["seqused_k"] + 1).clamp(max=640)
         return rows_kernel(*args, **more)
 
-    monkeypatch.setattr(caches, "own_kernel", lambda: kernel)
+    monkeypatch.setattr(caches, "varlen_kernel", lambda *wanted: kernel)
     caches.own_is_right.cache_clear()
     assert caches.own_is_right(4, 2, 8, torch.device("cpu"), torch.bfloat16) == (not fault)
     assert fault in caplog.text
