@@ -326,6 +326,7 @@ def _captured(work: Callable[[], torch.Tensor]) -> torch.Tensor:
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             found = work()
         graph.replay()
+        return found.clone()  # before the graph goes, and its memory with it
     return found
 
 
