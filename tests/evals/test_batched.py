@@ -11,7 +11,7 @@ import pytest
 from tests.models.wire_batches import BatchServer, batch_server
 
 from saccade.errors import SettingsError
-from saccade.evals.progress import EvalProgress
+from saccade.evals.grades import EvalProgress
 from saccade.evals.run import continuing, evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.models.batches import BatchTimes

@@ -10,7 +10,7 @@ import pytest
 from saccade.cli.main import main
 from saccade.core.settings import load_settings, save_settings
 from saccade.errors import SettingsError
-from saccade.evals.paper_settings import as_published, beside_published, differing
+from saccade.evals.benchmarks import as_published, beside_published, differing
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.tasks.benchmarks.registry import card_ids, load_card

@@ -17,8 +17,7 @@ from saccade.episode.flow import Plan
 from saccade.episode.task_media import Unshown
 from saccade.errors import ModelLostError, SaccadeError, SettingsError
 from saccade.evals.benchmarks import headline_of
-from saccade.evals.grades import FAILURES, open_failures
-from saccade.evals.progress import BROKEN_TASK
+from saccade.evals.grades import BROKEN_TASK, FAILURES, open_failures
 from saccade.evals.rows import read_rows
 from saccade.evals.run import check_shown, chosen, evaluate, open_sources, samples
 from saccade.grading.registry import grade_of

@@ -19,7 +19,7 @@ from tests.tiny import tiny_folder
 
 from saccade.cli.arms import read_arms
 from saccade.cli.main import main
-from saccade.report.sections.means import published_rows
+from saccade.report.sections.results import published_rows
 from saccade.tasks.benchmarks.registry import cards_of_group
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ from tests.report.played_runs import training_run
 from saccade.record.codec import write_lines
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.record.trajectory import Score, Trajectory
-from saccade.report.episodes import write_pages
+from saccade.report.page import write_pages
 from saccade.report.runs import open_runs
 from saccade.report.write import write_report
 

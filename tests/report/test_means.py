@@ -9,16 +9,15 @@ from typing import Any, cast
 import pytest
 from tests.evals.rows import row
 
+from saccade.evals.protocols.base import StudiedRun
 from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors, StepError
 from saccade.evals.protocols.errors import findings as errors_of
-from saccade.evals.protocols.findings import StudiedRun
 from saccade.evals.rows import EvalRow
 from saccade.evals.summary import summarise
-from saccade.report.runs import RIGHT, WRONG, EvalRun
+from saccade.report.runs import EvalRun, StoredRun
 from saccade.report.sections.protocols import errors, paired_text
 from saccade.report.sections.results import comparison, results, verdict
 from saccade.report.sections.view import Panel
-from saccade.report.stored_run import StoredRun
 
 SEVEN = ("vstar", "hrbench-4k", "hrbench-8k", "mathvision", "mathverse", "wemath", "dynamath")
 

@@ -125,7 +125,7 @@ def resolve(
 
 
 def _evaluated(settings: EvalSettings, out: Path, workers: int, notices: Sequence[str], *, batch: bool) -> Evaluated:
-    from saccade.cli.eval_screen import screen
+    from saccade.cli.screen import screen
     from saccade.evals.run import evaluate as play
     from saccade.models.batches import BatchTimes
 
@@ -139,11 +139,9 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int, notices: Sequenc
 
 
 def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings, *, as_json: bool) -> None:
-    from saccade.evals.benchmarks import cards_of, judged_cards
-    from saccade.evals.paper_settings import beside_published
+    from saccade.evals.benchmarks import beside_published, cards_of, judged_cards
     from saccade.evals.rows import read_rows
-    from saccade.evals.summary import compared, published_beside
-    from saccade.evals.tables import beside_text, summary_text
+    from saccade.evals.summary import beside_text, compared, published_beside, summary_text
 
     say = teller(as_json)
     progress = evaluated.progress

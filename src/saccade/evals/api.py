@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Literal
 from saccade.core import sync
 from saccade.core.settings import load_settings
 from saccade.errors import UnavailableError
-from saccade.evals.compare import Comparison
-from saccade.evals.compare import compare as compared
-from saccade.evals.merge import run_settings
-from saccade.evals.progress import ProgressCallback
+from saccade.evals.grades import ProgressCallback
+from saccade.evals.metrics import Comparison
+from saccade.evals.metrics import compare as compared
 from saccade.evals.regrade import Regraded, Regrading
 from saccade.evals.regrade import regrade as regraded
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.run import continuing, figures_of
 from saccade.evals.run import evaluate as play
 from saccade.evals.settings import EvalSettings
+from saccade.evals.stored import run_settings
 from saccade.evals.summary import Summary
 from saccade.models.base import Model
 

@@ -17,12 +17,12 @@ from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import load_settings, merged, save_settings
 from saccade.episode.run_folder import SETTINGS, TRAJECTORIES, note_empty
 from saccade.errors import SettingsError
+from saccade.evals.grades import EvalProgress, ProgressCallback
 from saccade.evals.judged import WORKERS, Verdicts, grade_again, judge_run, keep_verdicts, verdicts_of
-from saccade.evals.merge import run_settings
-from saccade.evals.progress import EvalProgress, ProgressCallback
 from saccade.evals.rows import read_rows
 from saccade.evals.run import sum_up
 from saccade.evals.settings import AnswerJudgeRules, EvalSettings
+from saccade.evals.stored import run_settings
 from saccade.evals.summary import Summary
 from saccade.grading.registry import check_recorded, load_grader
 from saccade.models.registry import load_model

@@ -28,8 +28,7 @@ from saccade.models.families.known import FAMILIES
 from saccade.models.local_text import check_folder
 from saccade.training.parts import swap_tensors, vision_modules
 from saccade.training.settings import ModelSettings
-from saccade.training.token_scores import LogitRules, token_scores
-from saccade.training.weights import checkpoint_activations, choose_weights, stored_dtype
+from saccade.training.weights import LogitRules, checkpoint_activations, choose_weights, stored_dtype, token_scores
 
 
 class PeakBytes(TorchDispatchMode):  # type: ignore[misc]

@@ -22,8 +22,7 @@ from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code, Message, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Provenance, StopReason, Trajectory, Turn
-from saccade.tasks.worlds.base import load_world, make_task
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng, load_world, make_task
 from saccade.tokens.local_model import LocalModel
 from saccade.training.sft.examples import SftCallback
 from saccade.training.sft.synth.jobs import Job

@@ -20,8 +20,7 @@ from saccade.errors import RegistryError, ToolError
 from saccade.plugins.serve.verl_tool import verl_tool_app
 from saccade.record.execution import Status
 from saccade.tools.context import Numbering, ToolContext
-from saccade.tools.serving.app import ToolService
-from saccade.tools.serving.backend import TOOL_SERVERS, PooledBackend, ToolServeSettings
+from saccade.tools.serving import TOOL_SERVERS, PooledBackend, ToolServeSettings, ToolService
 from saccade.tools.setup import VARIABLE, ToolCallSettings
 from saccade.tools.toolbox import Toolbox, check_recorded_tools, named_tools
 

@@ -27,11 +27,12 @@ from saccade.plugins.worlds.reading.kit import find_text, number, read_text, sho
 from saccade.record.content import VideoPart
 from saccade.sandbox.base import Binding, VideoFile
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.worlds.base import (
+from saccade.tasks.worlds import (
     SPLITS,
     WORLDS,
     Clip,
     Knobs,
+    Rng,
     World,
     WorldSample,
     draw_sample,
@@ -39,7 +40,6 @@ from saccade.tasks.worlds.base import (
     make_task,
     seed_of,
 )
-from saccade.tasks.worlds.rng import Rng
 
 
 class SizeKnobs(Knobs):

@@ -19,7 +19,7 @@ from saccade.plugins.worlds.charts.frame import KINDS as CHART_KINDS
 from saccade.plugins.worlds.charts.pie_scatter import ScatterKind
 from saccade.plugins.worlds.reading.kit import number, read_text
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Split, WorldSample, draw_sample, load_world, make_task
+from saccade.tasks.worlds import Split, WorldSample, draw_sample, load_world, make_task
 
 READ: dict[str, tuple[str, ...]] = {
     "chart-bar@2": CHART_KINDS,

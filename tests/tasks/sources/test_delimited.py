@@ -16,8 +16,7 @@ from tests.tasks.sources.files import picture, png
 
 from saccade.errors import DataError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.tasks.benchmarks.row_files import SourceRow
-from saccade.tasks.benchmarks.values import RowProblem
+from saccade.tasks.benchmarks.row_files import RowProblem, SourceRow
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.tables import DelimitedTable, encoding_of
 from saccade.tasks.sources.task_set import open_tasks

@@ -12,11 +12,10 @@ from saccade.episode.flow import as_done
 from saccade.episode.regions import StoredPixels
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES, note_empty
 from saccade.errors import OwnCodeError, SettingsError
-from saccade.evals.merge import run_settings
-from saccade.evals.protocols.base import AnyProtocol, Studied
+from saccade.evals.protocols.base import AnyProtocol, Findings, SampleRow, Studied, StudiedRun
 from saccade.evals.protocols.faithfulness import PictureJudge
-from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
 from saccade.evals.rows import natural
+from saccade.evals.stored import run_settings
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_ids, read_lines
 from saccade.record.trajectory import StopReason, Trajectory

@@ -19,7 +19,7 @@ from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.plugins.verl.settings import check_verl, verl_of
 from saccade.tasks.benchmarks.row_files import load_pyarrow
-from saccade.training.rl.kl import KL_ESTIMATORS
+from saccade.training.rl.advantages import KL_ESTIMATORS
 from saccade.training.rl.recipe import Recipe
 from saccade.training.rl.rollouts import check_sampling
 from saccade.training.rl.select import DynamicSampling, KeepAll, OversampleFilterRank, RepoRank

@@ -43,8 +43,8 @@ from saccade.training.sft.synth.jobs import Jobs
 from saccade.training.sft.synth.settings import SynthSettings
 
 if TYPE_CHECKING:
-    from saccade.cli.ask_screen import AskScreen
-    from saccade.report.episodes import Site
+    from saccade.cli.screen import AskScreen
+    from saccade.report.page import Site
 
 
 # What the demo looks at: a street with a sign too small to read at a glance, drawn with Pillow, always the same.
@@ -151,8 +151,8 @@ def demo(
     out: Annotated[Path, typer.Option(help="Run folder for the episode and its page.")] = Path("runs/demo"),
 ) -> None:
     """Play an episode on a picture and make a page of it."""
-    from saccade.cli.ask_screen import AskScreen
-    from saccade.report.episodes import Site
+    from saccade.cli.screen import AskScreen
+    from saccade.report.page import Site
 
     scene = draw_street() if image is None else _photo(image)
     steps = steps_for(scene.look_at)

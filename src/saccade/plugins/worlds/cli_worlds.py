@@ -20,7 +20,7 @@ from saccade.errors import SettingsError
 if TYPE_CHECKING:
     from saccade.media.store import MediaStore
     from saccade.record.task import Task
-    from saccade.tasks.worlds.base import Knobs, Split, World
+    from saccade.tasks.worlds import Knobs, Split, World
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -45,7 +45,7 @@ def list_worlds(
 ) -> None:
     """Name every world and what it asks."""
     from saccade.cli.list import lines, parts_of
-    from saccade.tasks.worlds.base import load_world
+    from saccade.tasks.worlds import load_world
 
     parts = list(parts_of("worlds"))
     if as_json:
@@ -72,7 +72,7 @@ def sample(
     """Draw samples into a folder: records, media, and files to look at."""
     from saccade.media.store import MediaStore
     from saccade.record.codec import write_lines
-    from saccade.tasks.worlds.base import make_task
+    from saccade.tasks.worlds import make_task
 
     world, knobs, part = _chosen(name, split, turn)
     pictures = out / "pictures"
@@ -97,7 +97,7 @@ def sheet(
     turn: KnobOption = None,
 ) -> None:
     """Draw one contact sheet of samples with their gold boxes and answers."""
-    from saccade.tasks.worlds.base import contact_sheet, draw_sample
+    from saccade.tasks.worlds import contact_sheet, draw_sample
 
     world, knobs, part = _chosen(name, split, turn)
     target = out or Path("runs/sheets") / f"{world.id.partition('@')[0]}.png"
@@ -109,7 +109,7 @@ def sheet(
 
 def _chosen(name: str, split: str, turn: list[str] | None) -> tuple[World[Any], Knobs, Split]:
     from saccade.core.settings import load_settings
-    from saccade.tasks.worlds.base import SPLITS, Split, load_world
+    from saccade.tasks.worlds import SPLITS, Split, load_world
 
     if split not in get_args(Split):
         raise SettingsError(f"there is no split {split!r}; name one of {', '.join(SPLITS)}")

@@ -32,8 +32,7 @@ from saccade.plugins.worlds.canvas import (
 from saccade.plugins.worlds.program import compose
 from saccade.plugins.worlds.reading import kit, pages
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 Kind = Literal["scatter", "overlap"]
 _CORNERS = {"circle": 0, "triangle": 3, "square": 4, "pentagon": 5}

@@ -16,8 +16,7 @@ from saccade.plugins.worlds.canvas import THINGS, Box, Colour, blank, font, put_
 from saccade.plugins.worlds.program import compose
 from saccade.plugins.worlds.reading import kit, pages
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 FormKind = Literal["field", "pieces", "price", "cost", "lines"]
 KINDS: tuple[FormKind, ...] = ("field", "pieces", "price", "cost", "lines")

@@ -18,8 +18,7 @@ from saccade.plugins.worlds.canvas import Box, Colour, blank, font, grow, put_te
 from saccade.plugins.worlds.program import compose
 from saccade.plugins.worlds.reading import geometry, kit
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 # A sheet for diagrams: lines, arcs, marks, and labels that never touch them.
 #

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from saccade.plugins.worlds.canvas import COLOURS, Box, Colour, blank
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 Kind = Literal["same", "value", "lightest", "share", "most"]
 KINDS: tuple[Kind, ...] = ("same", "value", "lightest", "share", "most")

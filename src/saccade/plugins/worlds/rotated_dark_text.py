@@ -16,8 +16,7 @@ from pydantic import Field
 from saccade.plugins.worlds.canvas import Box, Colour, blank, font, sixteen_bits, turned
 from saccade.plugins.worlds.signs import grain
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 Kind = Literal["rotated", "dark", "mirrored"]
 WORDS = (

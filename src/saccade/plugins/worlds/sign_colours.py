@@ -15,8 +15,7 @@ from pydantic import Field
 from saccade.plugins.worlds.canvas import Box, ViewBox, free_place, holds_middle
 from saccade.plugins.worlds.signs import PLATES, SHAPES, Detail, Sign, backdrop, put_sign, random_content
 from saccade.record.task import EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 # Signs of different colours on a small picture, and the program that finds such signs by their hues.
 

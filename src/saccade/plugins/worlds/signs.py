@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from saccade.plugins.worlds.canvas import COLOURS, Box, Colour, font, put_text_centred
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 
 Shape = Literal["square", "round", "diamond"]
 SHAPES: tuple[Shape, ...] = ("square", "round", "diamond")

@@ -15,8 +15,7 @@ from pydantic import Field
 from saccade.plugins.worlds.canvas import COLOURS, Box, free_place, polygon_points
 from saccade.plugins.worlds.signs import backdrop, grain
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 Kind = Literal["count", "where", "colour"]
 _INKS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black", "white")

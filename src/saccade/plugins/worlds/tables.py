@@ -30,8 +30,7 @@ from saccade.plugins.worlds.canvas import (
 from saccade.plugins.worlds.program import compose
 from saccade.plugins.worlds.reading import kit, pages
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 # Draws a table: a title, a row of headers, a column of labels and columns of values; with lines, stripes or bare.
 

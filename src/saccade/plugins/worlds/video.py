@@ -24,8 +24,7 @@ from saccade.plugins.worlds.charts.frame import decimal_text
 from saccade.plugins.worlds.program import compose
 from saccade.plugins.worlds.reading import kit, video
 from saccade.record.task import AnswerType
-from saccade.tasks.worlds.base import Clip, Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Clip, Knobs, Rng, World, WorldSample
 
 if TYPE_CHECKING:
     from av import VideoStream

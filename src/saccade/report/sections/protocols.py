@@ -9,12 +9,12 @@ from itertools import starmap
 from statistics import fmean
 from typing import Any, TypeVar
 
-from saccade.evals.compare import paired_test
+from saccade.evals.metrics import paired_test
+from saccade.evals.protocols.base import Findings, Mean, Rate, plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.confidence import Confidence, Curve, TokenEconomy, TokenPoint
 from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors
 from saccade.evals.protocols.faithfulness import Faithfulness, JudgeAgreement, JudgeFindings, ToolUseOutcome
 from saccade.evals.protocols.faithfulness import OutcomeShares as Rates
-from saccade.evals.protocols.findings import Findings, Mean, Rate, plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.tool_use import ToolUse, Use
 from saccade.report.plots import Axes, Figure, Series, StackedBar, bars, clean, curves, hue, shares
 from saccade.report.runs import Own

@@ -20,12 +20,11 @@ from saccade.errors import DataError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card, Form, Reading, Size, SplitFiles
-from saccade.tasks.benchmarks.loaders.base import load_loader
+from saccade.tasks.benchmarks.loaders.rows import load_loader
 from saccade.tasks.benchmarks.make_task import make_task
 from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader
-from saccade.tasks.benchmarks.row_files import SourceRow
-from saccade.tasks.benchmarks.values import FieldError, RowProblem, matches
-from saccade.tasks.sources.shares import rotated, rotations
+from saccade.tasks.benchmarks.row_files import FieldError, RowProblem, SourceRow, matches
+from saccade.tasks.sources.settings import rotated, rotations
 
 
 def card_of_split(card: Card, split: str) -> Card:

@@ -17,7 +17,7 @@ from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task, right_choices
 from saccade.tasks.benchmarks.card import SAME_QUESTION, Card, Fields
 from saccade.tasks.benchmarks.media_files import RowMediaReader
-from saccade.tasks.benchmarks.values import (
+from saccade.tasks.benchmarks.row_files import (
     FieldError,
     as_list,
     as_text,

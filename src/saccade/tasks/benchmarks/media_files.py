@@ -24,7 +24,7 @@ from saccade.errors import MediaError
 from saccade.media.decode import broken_link
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
-from saccade.tasks.benchmarks.values import FieldError, missing, short
+from saccade.tasks.benchmarks.row_files import FieldError, missing, short
 
 _log = logging.getLogger(__name__)
 _LONGEST_PATH = 1024

@@ -28,6 +28,7 @@ from saccade.errors import DataError
 from saccade.tasks.benchmarks.loaders.rows import picture_index
 from saccade.tasks.benchmarks.row_files import (
     LONGEST_CELL,
+    RowProblem,
     SourceRow,
     load_pyarrow,
     open_parquet,
@@ -35,7 +36,6 @@ from saccade.tasks.benchmarks.row_files import (
     read_rows,
     reading,
 )
-from saccade.tasks.benchmarks.values import RowProblem
 
 
 class RowPlace(NamedTuple):

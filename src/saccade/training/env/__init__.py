@@ -24,8 +24,7 @@ except ModuleNotFoundError as error:
 
 from saccade.rewards.rubric import ExactMatch, Graded, Rewarded, Rubric
 from saccade.training.env.look_again import LookAgainEnv
-from saccade.training.env.registration import register_envs
-from saccade.training.env.spaces import PicturesSpace, TextSpace
+from saccade.training.env.spaces import PicturesSpace, TextSpace, register_envs
 
 __all__ = [
     "ExactMatch",

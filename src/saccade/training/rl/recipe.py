@@ -33,9 +33,8 @@ from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, needs_judge
 from saccade.tasks.sources.settings import SourceSettings, check_weights
-from saccade.training.rl.advantages import Grpo, NamedAdvantage, TurnLevel
+from saccade.training.rl.advantages import KL_ESTIMATORS, Grpo, NamedAdvantage, TurnLevel
 from saccade.training.rl.engines.settings import EngineSettings, JudgeServerSettings
-from saccade.training.rl.kl import KL_ESTIMATORS
 from saccade.training.rl.select import Band, KeepAll, NamedSelection
 
 
@@ -55,7 +54,7 @@ class RlLossSettings(Settings):
     kl_weight: NonNegativeFloat = 0.0
     """0 needs no reference policy."""
     kl: str = "k3"
-    """How the distance to the reference is estimated, as `saccade.training.rl.kl` names it: `k1`, `k2`, `k3`, `abs`."""
+    """How the distance to the reference is estimated: `k1`, `k2`, `k3` or `abs` (`saccade.training.rl.advantages`)."""
     entropy_weight: float = 0.0
     """Above 0 keeps the policy random."""
 

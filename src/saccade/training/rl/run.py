@@ -56,24 +56,25 @@ from saccade.training.memory import (
 from saccade.training.memory_passes import PassBytes, PeakBytes, Skeleton, make_skeleton, read_config
 from saccade.training.optimizer import DividedModel
 from saccade.training.rl.curriculum import choose_tasks
-from saccade.training.rl.engine import open_engine, sync_weights
+from saccade.training.rl.engine import cache_of_batch, most_context, open_engine, sync_weights
 from saccade.training.rl.engines.judge_server import judge_server, served_judge
 from saccade.training.rl.engines.settings import LOCAL, VLLM
 from saccade.training.rl.metrics import RlCallback, open_rollout_store, rollout_metrics, validation_sample, with_worth
-from saccade.training.rl.resumed import TASK_IDS, keep_tasks, resumed_tasks
 from saccade.training.rl.rollouts import RolloutResources, WatchedPlay, generate_rollouts
 from saccade.training.rl.scoring import load_scorer
-from saccade.training.rl.server_engine import cache_of_batch, most_context
 from saccade.training.rl.settings import RlSettings
 from saccade.training.rl.step import Trainer, Updater
 from saccade.training.rl.tasks import (
+    TASK_IDS,
     TaskList,
     as_list,
     check_engine_is_there,
     check_hosts,
     check_run,
+    keep_tasks,
     not_judging,
     open_checked,
+    resumed_tasks,
     validation_tasks,
     warn_of_run,
 )

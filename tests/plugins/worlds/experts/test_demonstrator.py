@@ -24,7 +24,7 @@ from saccade.record.content import Answer, Code, ToolCall
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.worlds.base import Split, draw_sample, load_world, make_task
+from saccade.tasks.worlds import Split, draw_sample, load_world, make_task
 from saccade.training.sft.synth.experts import ExpertStopped
 
 
@@ -209,7 +209,7 @@ def test_a_result_of_no_use_is_said_to_be_and_the_expert_looks(tmp_path: Path) -
     from saccade.plugins.worlds.experts.plays import Seen
     from saccade.plugins.worlds.experts.scene import ExpertScene
     from saccade.plugins.worlds.experts.ways import consult
-    from saccade.tasks.worlds.rng import Rng
+    from saccade.tasks.worlds import Rng
 
     plan, notes = plan_for("touching-circles", "vista", tmp_path)
     wrong = 2 if plan.task.answer == "yes" else 1

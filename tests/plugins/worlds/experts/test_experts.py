@@ -35,8 +35,7 @@ from saccade.plugins.worlds.experts.scene import (
 from saccade.record.content import Code, ImagePart, ToolCall
 from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.trajectory import FinishReason, Trajectory
-from saccade.tasks.worlds.base import WORLDS, draw_sample, load_world
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import WORLDS, Rng, draw_sample, load_world
 
 ONLY: dict[Style, StyleWeights] = {
     style: StyleWeights(**{other: float(other == style) for other in STYLES}) for style in STYLES

@@ -26,7 +26,7 @@ from saccade.plugins.verl import local_ray as module
 from saccade.plugins.verl.local_ray import local_ray
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.turn import TurnRequest
-from saccade.training.rl.engines import memory_folder as memory
+from saccade.training.rl import engine as memory
 from saccade.training.rl.engines.server import ServerEngine
 from saccade.training.rl.engines.server_http import Connection
 from saccade.training.rl.engines.settings import EngineSettings, check_engine
@@ -444,7 +444,7 @@ def test_weights_in_memory_are_gone_with_the_run() -> None:
 
 def test_they_are_gone_when_the_run_is_killed() -> None:
     program = (
-        "import time\nfrom saccade.training.rl.engines.memory_folder import memory_folder\n"
+        "import time\nfrom saccade.training.rl.engine import memory_folder\n"
         "with memory_folder(1000) as folder:\n"
         "    (folder / 'weights').write_bytes(b'x')\n    print(folder, flush=True)\n    time.sleep(600)\n"
     )

@@ -16,9 +16,8 @@ from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.training.rl.resumed import keep_tasks, resumed_tasks
 from saccade.training.rl.run import train
-from saccade.training.rl.tasks import TaskList, as_list
+from saccade.training.rl.tasks import TaskList, as_list, keep_tasks, resumed_tasks
 
 
 def rows(

@@ -30,11 +30,11 @@ from saccade.tokens.sampling_weights import copied_bytes
 from saccade.tokens.sequences import cache_bytes_of
 from saccade.training.folder import check_folder
 from saccade.training.memory import MemoryPlan, Phase, PlanItem, usable
+from saccade.training.rl.engine import cache_of_batch, most_context
 from saccade.training.rl.engines.settings import EngineSettings
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.run import plan_memory, train
 from saccade.training.rl.scoring import AnswerGrading, Scorer
-from saccade.training.rl.server_engine import cache_of_batch, most_context
 from saccade.training.rl.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings, load_rl_settings
 from saccade.training.rl.tasks import MOST, TaskList, as_list, check_form, check_rewards, check_tasks, validation_tasks
 from saccade.training.settings import ModelSettings

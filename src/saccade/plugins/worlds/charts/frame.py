@@ -33,8 +33,7 @@ from saccade.plugins.worlds.program import compose
 from saccade.plugins.worlds.reading import chart as chart_reading
 from saccade.plugins.worlds.reading import kit
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng, WorldSample
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,7 @@ from saccade.plugins.worlds.charts.frame import (
 from saccade.plugins.worlds.program import compose
 from saccade.plugins.worlds.reading import chart, kit
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 
 class ChartPieKnobs(Knobs):

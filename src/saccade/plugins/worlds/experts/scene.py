@@ -13,7 +13,7 @@ from saccade.core.settings import Settings
 from saccade.dialects.base import Dialect, Opening
 from saccade.record.content import ImagePart
 from saccade.record.task import Task
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 
 # How experts write: which styles, how long their thoughts are, how they show pictures.
 

@@ -23,21 +23,24 @@ from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, Role
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.benchmarks.values import FieldError
+from saccade.tasks.benchmarks.row_files import FieldError
 from saccade.tasks.sources.readers import check_media, edited
 from saccade.training.sft.formats.conversation import (
     IMAGE,
     VIDEO,
     Conversation,
+    ConversationCodec,
     ConversationFacts,
+    Parts,
     RoleMessage,
+    RowFormat,
     dialect_of,
     flatten,
     held,
+    labels,
     unflatten,
 )
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, listed
-from saccade.training.sft.formats.rows import ConversationCodec, Parts, RowFormat, labels
 
 _TAGS = {"user": "human", "assistant": "gpt", "tool": "observation"}
 _ROLES: dict[str, Role] = {

@@ -32,12 +32,13 @@ from saccade.training.sft.formats.conversation import (
     Conversation,
     ConversationFacts,
     RoleMessage,
+    RowFormat,
+    difference,
     flatten,
     held,
     unflatten,
 )
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, load_pyarrow, write_documents, write_parquet
-from saccade.training.sft.formats.rows import RowFormat, difference
 
 _DIALECT: Final = "pyvision"
 _ROLES: Final = frozenset({"system", "user", "assistant", "tool"})

@@ -29,16 +29,19 @@ from saccade.record.trajectory import Trajectory
 from saccade.training.sft.formats.conversation import (
     IMAGE,
     Conversation,
+    ConversationCodec,
     ConversationFacts,
+    Parts,
     RoleMessage,
+    RowFormat,
     dialect_of,
     flatten,
     held,
+    labels,
     placeholders,
     unflatten,
 )
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, listed
-from saccade.training.sft.formats.rows import ConversationCodec, Parts, RowFormat, labels
 
 # Rows of Thyme-SFT in the dialect of CodeV, so that supervised and reinforcement learning speak one format.
 #

@@ -14,7 +14,7 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import loads
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.worlds.base import WorldSample
+from saccade.tasks.worlds import WorldSample
 from saccade.training.sft.synth.jobs import Job
 from saccade.training.sft.synth.settings import SynthSettings
 
