@@ -252,8 +252,8 @@ def _failure(card: Card, problem: RowProblem) -> SampleFailure:
 #
 #     saccade eval vstar --as pyvision-rl
 #
-# What a user sets wins over the paper, with a notice. Prompts and graders of a paper are not included: equal settings do
-# not promise an equal figure.
+# What a user sets wins over the paper, with a notice. Prompts and graders of a paper are not included: equal settings
+# do not promise an equal figure.
 
 
 @dataclass(frozen=True, slots=True)
