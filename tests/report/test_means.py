@@ -14,7 +14,7 @@ from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors, StepErr
 from saccade.evals.protocols.errors import findings as errors_of
 from saccade.evals.rows import EvalRow
 from saccade.evals.summary import summarise
-from saccade.report.runs import EvalRun, StoredRun
+from saccade.report.runs import RIGHT, WRONG, EvalRun, StoredRun
 from saccade.report.sections.protocols import errors, paired_text
 from saccade.report.sections.results import comparison, results, verdict
 from saccade.report.sections.view import Panel

@@ -74,14 +74,17 @@ def protocols(
     as_json: AsJson = False,
 ) -> None:
     """Apply evaluation protocols to stored runs; the findings are kept as JSON next to each run."""
+    from saccade.core.disk import one_writer
     from saccade.core.settings import load_settings
     from saccade.dialects.registry import load_dialect
+    from saccade.episode.run_folder import trajectories_of
     from saccade.errors import SettingsError
     from saccade.evals.protocols.base import REPLIES, findings_file, load_protocol, protocol_names, write_findings
+    from saccade.evals.protocols.errors import Errors
     from saccade.evals.protocols.faithfulness import PictureJudgeRules
     from saccade.evals.protocols.study import Study
     from saccade.media.modes import policy
-    from saccade.report.sections.protocols import findings_text
+    from saccade.report.sections.protocols import findings_text, paired_text
 
     if out is not None and len(runs) > 1:
         raise SettingsError(f"--out {out} would hold the findings of {len(runs)} runs: name one run, or leave it out.")
@@ -94,18 +97,25 @@ def protocols(
     chosen = [load_protocol(name) for name in dict.fromkeys(only or (() if before else protocol_names()))]
     if before:
         chosen.append(asyncio.run(_new_since(before)))
+    errors: dict[str, Errors] = {}
     for run in runs:
+        trajectories_of(run)
         folder = findings_file(run, "", out).parent
-        findings = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
+        with one_writer(run if out is None else out):
+            findings = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
+            for protocol in chosen:
+                write_findings(findings_file(run, protocol.name, out), findings[protocol.name])
         _say_unknown(run, findings)
         for protocol in chosen:
-            file = findings_file(run, protocol.name, out)
-            write_findings(file, findings[protocol.name])
-            found = findings[protocol.name]
+            file, found = findings_file(run, protocol.name, out), findings[protocol.name]
+            if isinstance(found, Errors):
+                errors[run.resolve().name if run.resolve().name not in errors else str(run)] = found
             if as_json:
                 print_json({"run": run, "protocol": protocol.name, "file": file, "findings": found})
             else:
                 print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(found)}\n\n{file}\n")
+    if len(errors) > 1 and not as_json and (text := paired_text(errors)):
+        print(text)
 
 
 def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:

@@ -24,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from saccade.cli.output import plain_console
+from saccade.core.disk import one_writer
 from saccade.core.plugins import install
 from saccade.core.settings import Settings
 from saccade.dialects.registry import load_dialect
@@ -158,18 +159,19 @@ def demo(
     steps = steps_for(scene.look_at)
     question = "What is written on the small sign?" if image is None else "What is in the middle of the picture?"
     answer = " / ".join(SIGN_TEXT) if image is None else "(The turns of this demo are written beforehand.)"
-    folder = RunFolder(out)
     console = plain_console(highlight=False)
     console.print("The turns are written beforehand; the loop, the dialect and the sandbox are real.", style="dim")
     screen = AskScreen(console)
-    trajectory = asyncio.run(play(scene, question, steps, answer, folder, screen))
-    folder.append(trajectory)
-    screen.ended(trajectory)
-    site = Site(out / "index.html", folder.store)
-    site.add(trajectory)
-    if image is None:
-        _tiny(out, folder.store, console, site)
-    console.print(f"The episodes as a page: {site.finish().page}")
+    with one_writer(out):
+        folder = RunFolder(out)
+        trajectory = asyncio.run(play(scene, question, steps, answer, folder, screen))
+        folder.append(trajectory)
+        screen.ended(trajectory)
+        site = Site(out / "index.html", folder.store)
+        site.add(trajectory)
+        if image is None:
+            _tiny(out, folder.store, console, site)
+        console.print(f"The episodes as a page: {site.finish().page}")
     wrong = failures(trajectory, steps)
     if wrong:
         console.print(f"Turns {wrong} did not give what they should. Run `saccade doctor`, and please report it.")
