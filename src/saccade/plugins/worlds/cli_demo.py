@@ -184,6 +184,10 @@ def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
     number = next(number for number in count() if not (out / f"tiny-{number}").exists())
     folder = out / f"tiny-{number}"
     try:
+        episodes = 2 * TASKS * len(FAMILIES)
+        console.print(
+            f"saccade-tiny plays {episodes} episodes, half of them without code; this takes a while.", style="dim"
+        )
         with plain_console(stderr=True).status("saccade-tiny looks, writes and runs") as status:
             rows = asyncio.run(play_tiny(folder, lambda name, done, right: status.update(Text(f"tiny: {name}"))))
     except UnavailableError as error:
