@@ -37,6 +37,16 @@ UNFINISHED = "unfinished"
 """Folder of the journals of episodes that have not ended."""
 
 
+def trajectories_of(run: Path) -> Path:
+    """Return the file of a run's trajectories. Raises `SettingsError` where there is none; says what is there."""
+    file = run / TRAJECTORIES
+    if not run.exists():
+        raise SettingsError(f"{run} is not there. Name the folder of a run.")
+    if not file.is_file():
+        raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+    return file
+
+
 class RunFolder:
     """A run folder, made when first written to."""
 
