@@ -38,7 +38,7 @@ from saccade.tools.context import ToolContext
 from saccade.tools.registry import lacking, make_tool
 from saccade.tools.setup import VARIABLE, tool_setup
 from saccade.tools.toolbox import Toolbox
-from saccade.tools.workers.pool import close_shared_pools
+from saccade.tools.workers import close_shared_pools
 
 DETECTOR = "grounding_dino"
 CAPTION = "a red bar. a label. a line."

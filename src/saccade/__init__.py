@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from saccade.models.base import Request as Request
     from saccade.models.base import Usage as Usage
     from saccade.models.endpoint import Endpoint as Endpoint
-    from saccade.models.prices import load_prices as load_prices
+    from saccade.models.endpoint import load_prices as load_prices
     from saccade.models.providers.openai import OpenAIModel as OpenAIModel
     from saccade.models.registry import load_model as load_model
     from saccade.models.replay import ReplayModel as ReplayModel
@@ -84,9 +84,8 @@ PUBLIC = {
     "Models": {
         "models.registry": "load_model",
         "models.base": "Completion MediaReader Model Request Usage",
-        "models.endpoint": "Endpoint",
+        "models.endpoint": "Endpoint load_prices",
         "models.providers.openai": "OpenAIModel",
-        "models.prices": "load_prices",
         "models.replay": "ReplayModel",
         "core.retry": "RetryPolicy",
         "models.scripted": "ScriptedModel",
@@ -161,7 +160,7 @@ PUBLIC_MODULES = {
     "tools.base": "Tool ToolOutcome",
     "tools.context": "CallProblem ToolContext",
     "tools.definition": "ToolModel",
-    "tools.serving.backend": "ToolServer",
+    "tools.serving": "ToolServer",
     "training.env": "LookAgainEnv",
     "training.rl.advantages": "AdvantageRule",
     "training.rl.kl": "KlEstimator",

@@ -19,9 +19,9 @@ from tests.tasks.sources.files import video
 
 from saccade.cli import ask as ask_module
 from saccade.cli.ask import NO_MODEL
-from saccade.cli.ask_screen import AskScreen
 from saccade.cli.main import main
 from saccade.cli.output import visible
+from saccade.cli.screen import AskScreen
 from saccade.episode.ask import Question
 from saccade.episode.flow import Said, Wrote
 from saccade.episode.run_folder import unfinished

@@ -19,8 +19,8 @@ import typer
 from PIL import Image
 from tests.models.wire_server import WireServer, chat, running, status
 
-from saccade.cli.logs import MOST, SECONDS, Logged, Logs, Notices, add_log_options, logged
 from saccade.cli.main import main, verbs
+from saccade.cli.output import MOST, SECONDS, Logged, Logs, Notices, add_log_options, logged
 
 RETRY = logging.getLogger("saccade.core.retry")
 DATED = re.compile(r"\d+ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (DEBUG|INFO|WARNING) +saccade\.[\w.]+: \S")
@@ -176,8 +176,8 @@ def test_a_run_logs_what_happens_and_no_secret_prompt_or_answer(
 
 BAR = """
 import logging, time
-from saccade.cli.eval_screen import screen
-from saccade.cli.logs import Logs
+from saccade.cli.screen import screen
+from saccade.cli.output import Logs
 from saccade.evals.grades import EvalProgress
 
 log = logging.getLogger("saccade.core.retry")

@@ -15,7 +15,7 @@ from saccade.evals.protocols.errors import findings as errors_of
 from saccade.evals.rows import EvalRow
 from saccade.evals.summary import summarise
 from saccade.report.runs import RIGHT, WRONG, EvalRun, StoredRun
-from saccade.report.sections.protocols import errors
+from saccade.report.sections.protocols import errors, paired_text
 from saccade.report.sections.results import comparison, results, verdict
 from saccade.report.sections.view import Panel
 
@@ -150,7 +150,10 @@ def test_error_classes_are_compared_on_the_same_samples() -> None:
         ]  # fmt: skip
         return errors_of(rows, StudiedRun(run=name))
 
-    panel = errors({"a": found("a", 6, 10), "b": found("b", 1, 12, (ErrorClass.E4,))})
+    both = {"a": found("a", 6, 10), "b": found("b", 1, 12, (ErrorClass.E4,))}
+    assert "| E5 tool output" in paired_text(both)
+    assert paired_text({"a": both["a"], "none": found("none", 0, 0)}) == ""
+    panel = errors(both)
     assert panel is not None
     sheet = panel.sheets[1]
     assert sheet.title == "Errors of a and of b on the same samples"

@@ -21,7 +21,7 @@ from tests.training.support import allocated
 
 from saccade.errors import SettingsError
 from saccade.models.families.known import FAMILIES
-from saccade.models.local_tokens import FILE
+from saccade.models.local_weights import FILE
 from saccade.record.content import Answer
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn

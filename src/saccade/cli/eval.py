@@ -125,7 +125,7 @@ def resolve(
 
 
 def _evaluated(settings: EvalSettings, out: Path, workers: int, notices: Sequence[str], *, batch: bool) -> Evaluated:
-    from saccade.cli.eval_screen import screen
+    from saccade.cli.screen import screen
     from saccade.evals.run import evaluate as play
     from saccade.models.batches import BatchTimes
 

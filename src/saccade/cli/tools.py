@@ -18,7 +18,7 @@ from saccade.cli.output import AsJson, plain_console, print_json
 from saccade.cli.web import read_token, serve_app
 
 if TYPE_CHECKING:
-    from saccade.tools.serving.backend import ToolServeSettings
+    from saccade.tools.serving import ToolServeSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def serve(
 ) -> None:
     """Run typed tools for other processes and hosts."""
     from saccade.core.settings import load_settings
-    from saccade.tools.serving.backend import TOOL_SERVERS, ToolServeSettings
+    from saccade.tools.serving import TOOL_SERVERS, ToolServeSettings
 
     serve_on = TOOL_SERVERS.load(on)
     settings = load_settings(ToolServeSettings, file, [])
@@ -139,8 +139,7 @@ def serve(
 
 def serve_in_processes(settings: ToolServeSettings, token: str | None, host: str, port: int, line: str) -> int:
     """Serve in processes of this machine, as many for each group of tools as its table says. Returns the exit code."""
-    from saccade.tools.serving.app import ToolService, tools_app
-    from saccade.tools.serving.backend import PooledBackend
+    from saccade.tools.serving import PooledBackend, ToolService, tools_app
 
     application = tools_app(ToolService(PooledBackend(settings), settings.server), token)
     return serve_app(application, host, port, line)

@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from glob import escape, glob
 from typing import Any
 
-_BY_THEIR_NAME = "base64 collections cv2 decord io itertools json math matplotlib numpy os random re string sys PIL"
+_BY_THEIR_NAME = "base64 collections cv2 decord io itertools json math matplotlib numpy os random re string sys"
 PRELOAD: dict[str, str] = {
-    **{name: name for name in _BY_THEIR_NAME.split()},
+    **{name: name for name in (*_BY_THEIR_NAME.split(), "uuid", "PIL")},
     **{name: f"PIL.{name}" for name in ("Image", "ImageDraw", "ImageEnhance", "ImageFilter", "ImageOps")},
     **{"VideoReader": "decord:VideoReader", "cpu": "decord:cpu", "np": "numpy", "plt": "matplotlib.pyplot"},
 }

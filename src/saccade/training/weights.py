@@ -19,8 +19,7 @@ from saccade.core.plugins import install
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.families.base import ModelFamily
 from saccade.models.local_text import LocalSettings, write_learned
-from saccade.models.local_tokens import write_video_rules
-from saccade.models.local_weights import Checkpoint, capped, load_checkpoint, logit_cap
+from saccade.models.local_weights import Checkpoint, capped, load_checkpoint, logit_cap, write_video_rules
 from saccade.tokens.batch import Batch
 from saccade.tokens.encoder import Encoder
 from saccade.training.parts import decoder_layers

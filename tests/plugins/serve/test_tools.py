@@ -40,8 +40,7 @@ from saccade.tools.context import Numbering, ProblemKind, ToolContext, ToolResul
 from saccade.tools.definition import Cost
 from saccade.tools.registry import make_tool
 from saccade.tools.served_wire import MediaKind, ServedCall, ServedDefinition, ServedMedium, ServedRefusal, ServedTools
-from saccade.tools.serving.app import ToolService, tools_app
-from saccade.tools.serving.backend import HeldMedia, PooledBackend, ToolServeSettings
+from saccade.tools.serving import HeldMedia, PooledBackend, ToolServeSettings, ToolService, tools_app
 from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox, served_tools
 

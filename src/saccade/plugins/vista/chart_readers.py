@@ -19,7 +19,7 @@ from saccade.plugins.vista.checkpoint import CheckpointTool, Placed, checkpoint_
 from saccade.tools.base import ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import ToolModel
-from saccade.tools.look import LookArguments, look, picture_of
+from saccade.tools.measure import LookArguments, look, picture_of
 
 # Linearised tables, as chart readers write them, taken apart into rows.
 #

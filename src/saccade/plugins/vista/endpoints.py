@@ -43,7 +43,7 @@ from saccade.record.trajectory import Sampling
 from saccade.tools.base import ToolOutcome, WaitingTool
 from saccade.tools.context import ToolContext, wrong_format
 from saccade.tools.definition import Alias, Needs, ToolModel
-from saccade.tools.look import LookArguments, look, picture_of
+from saccade.tools.measure import LookArguments, look, picture_of
 from saccade.tools.setup import SetupEntry, ToolSetup, tool_setup
 
 SOLVE: Final = "solve:"

@@ -18,7 +18,7 @@ from saccade.plugins.vista.checkpoint import CheckpointTool, Placed, checkpoint_
 from saccade.tools.base import ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import Alias, ToolModel
-from saccade.tools.look import Look, LookArguments, look, picture_of
+from saccade.tools.measure import Look, LookArguments, look, picture_of
 
 Part = tuple[float, float, float, float]
 

@@ -29,7 +29,7 @@ from saccade.tools.definition import (
     pixel_box,
     pixel_point,
 )
-from saccade.tools.look import MAX_PIXELS, PixelArray, fraction, picture_of
+from saccade.tools.measure import MAX_PIXELS, PixelArray, fraction, picture_of
 
 _MEAN: Final = (0.485, 0.456, 0.406)
 _SPREAD: Final = (0.229, 0.224, 0.225)

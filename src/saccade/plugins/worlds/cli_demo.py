@@ -43,7 +43,7 @@ from saccade.training.sft.synth.jobs import Jobs
 from saccade.training.sft.synth.settings import SynthSettings
 
 if TYPE_CHECKING:
-    from saccade.cli.ask_screen import AskScreen
+    from saccade.cli.screen import AskScreen
     from saccade.report.page import Site
 
 
@@ -151,7 +151,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Run folder for the episode and its page.")] = Path("runs/demo"),
 ) -> None:
     """Play an episode on a picture and make a page of it."""
-    from saccade.cli.ask_screen import AskScreen
+    from saccade.cli.screen import AskScreen
     from saccade.report.page import Site
 
     scene = draw_street() if image is None else _photo(image)

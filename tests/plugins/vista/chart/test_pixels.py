@@ -13,7 +13,7 @@ from saccade.plugins.vista.chart.curves import Place, find_curve, read_pie, read
 from saccade.plugins.vista.chart.marks import ChartLegendEntry, NumberAxis, common_colours, mask_of_colour, paper_colour
 from saccade.plugins.vista.chart.reading import split_lines
 from saccade.tools.definition import Rgb
-from saccade.tools.look import PixelArray
+from saccade.tools.measure import PixelArray
 
 WHITE = (255, 255, 255)
 

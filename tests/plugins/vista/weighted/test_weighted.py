@@ -22,7 +22,7 @@ from saccade.plugins.vista.grounding_dino import GroundingDino, Part, _outcome, 
 from saccade.plugins.vista.sam import Sam, _load, _Prompt, _segment, _Segmenter, prepared
 from saccade.tools.base import Needs, Tool, ToolCallInput
 from saccade.tools.context import CallProblem, ProblemKind, ToolContext
-from saccade.tools.look import LookArguments, look
+from saccade.tools.measure import LookArguments, look
 from saccade.tools.registry import make_tool
 from saccade.tools.setup import VARIABLE, ToolSetup
 

@@ -25,7 +25,7 @@ from saccade.plugins.vista.chart.marks import (
 )
 from saccade.plugins.vista.ocr import TextLine
 from saccade.tools.definition import PixelBox, Rgb
-from saccade.tools.look import PixelArray
+from saccade.tools.measure import PixelArray
 
 _GAP: Final = 9
 """Pixels between dashes of one stroke, or less."""

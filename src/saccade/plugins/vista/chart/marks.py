@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from saccade.plugins.vista.ocr import TextLine
 from saccade.tools.definition import PixelBox, Rgb
-from saccade.tools.look import PixelArray
+from saccade.tools.measure import PixelArray
 
 ChartKind = Literal["bar", "line", "pie", "unknown"]
 

@@ -37,7 +37,7 @@ from saccade.plugins.vista.chart.marks import (
 )
 from saccade.plugins.vista.ocr import TextLine
 from saccade.tools.definition import PixelBox, Rgb
-from saccade.tools.look import PixelArray
+from saccade.tools.measure import PixelArray
 
 # Labels of categories or of an axis: texts in a row or a column that stand evenly.
 
