@@ -291,6 +291,8 @@ async def test_requests_side_by_side_learn_once(server: WireServer, make: Maker)
         ("Expected role to be one of: ['assistant', 'tool'] but got user", "user after tool"),
         ("a tool message cannot be succeeded by a user message", "user after tool"),
         ("Invalid message sequence: role 'user' is not allowed after 'tool'", "user after tool"),
+        ("Image dimensions are below the minimum of 8 pixels", "small"),
+        ("Image must have at least 512 total pixels", "small"),
         ("Too many images in request. The maximum is 10.", "many"),
         ("This model supports at most 5 images", "many"),
         ("image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes", "large"),

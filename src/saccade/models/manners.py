@@ -71,8 +71,9 @@ _KINDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "ratio": (r"aspect ratio", ("padded", "left out")),
     "small": (
-        _PICTURE + r".*(larger than factor|too.small|(smaller|less) than (the )?minimum|do not meet the model restr"
-        r"|(must|should) (both )?be (at least|larger|greater|bigger|more)|minimum (image |picture )?"
+        _PICTURE
+        + r".*(larger than factor|too.small|((smaller|less) than|below) (the )?minimum|do not meet the model restr"
+        r"|(must|should) (both )?(be|have) (at least|larger|greater|bigger|more)|minimum (image |picture )?"
         r"(size|dimension|side|width|height|resolution))",
         ("padded", "left out"),
     ),
@@ -109,7 +110,9 @@ _KINDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 """Kind of refusal -> how its words read, and what is tried, in this order."""
 _READ: Final = {name: re.compile(words, re.IGNORECASE | re.DOTALL) for name, (words, _) in _KINDS.items()}
 ROLE_KINDS: Final = frozenset({"user after tool", "alternate", "system"})
-"""Refusals by a chat template, which some servers give as an error of their own (500)."""
+"""Refusals by a chat template."""
+OWN_ERRORS: Final = ROLE_KINDS | {"small", "ratio"}
+"""Refusals that some servers give as an error of their own (500)."""
 _TOO_LARGE: Final = 413
 
 
