@@ -46,7 +46,6 @@ from saccade.tasks.media import TAKEN, FrameSettings, OwnMedia, brought
 # episode what was spoken in it. Of all others nothing is known: they get `pyvision`, whose prompt explains everything,
 # and a line says so.
 
-
 DEFAULT: Final = "pyvision"
 
 PRICED: Final = "Dollars are those of tokens alone; what the provider takes for its sandbox is not among them."
@@ -60,8 +59,7 @@ def suited(settings: S) -> tuple[S, tuple[str, ...]]:
     """Return the settings with a dialect, the one that suits the model if they name none, and what a person should
     know.
 
-    Raises:
-        RegistryError: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
+    Raises `RegistryError`: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
     """
     made, says = _spoken(settings)
     if family(made.dialect) == "hosted":
@@ -228,9 +226,8 @@ def planned(question: Question, settings: AskSettings, dialect: Dialect, store: 
 
     It names no settings; who keeps the record says which are written into it.
 
-    Raises:
-        SettingsError: the dialect cannot show it, or the question is empty.
-        MediaError: a picture or a video cannot be used.
+    Raises `SettingsError`: the dialect cannot show it, or the question is empty; `MediaError`: a picture or a video
+    cannot be used.
     """
     task = brought(question.text, question.media, store, question.choices, settings.media)
     ready = prepared_to_ask(task.task, dialect, settings, store)

@@ -26,8 +26,8 @@ from saccade.tasks.worlds import Rng, load_world, make_task
 from saccade.tokens.local_model import LocalModel
 from saccade.training.sft.examples import SftCallback
 from saccade.training.sft.synth.jobs import Job
-from saccade.training.sft.synth.made import Made
 from saccade.training.sft.synth.outcome import SynthProgress
+from saccade.training.sft.synth.prompts import Made
 from saccade.training.sft.synth.run import Synthesizer
 from saccade_tiny.build import build
 from saccade_tiny.demonstrations import hold

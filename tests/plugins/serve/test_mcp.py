@@ -122,6 +122,7 @@ async def test_a_picture_is_viewed_again_whole_and_in_part() -> None:
         for asked, word in (
             ({"image": "image_7"}, "There are: image_0"),
             ({"image": "image_0", "box": [9, 9, 3, 3]}, "empty"),
+            ({"image": "image_0", "box": [0.1, 0.1, 0.5, 1]}, "in pixels of image_0, which is 40 × 30"),
         ):
             wrong = await view(**asked)
             assert wrong.is_error

@@ -25,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from saccade.cli.output import AsJson, counted, plain_console, print_json
+from saccade.core.disk import one_writer
 from saccade.core.plugins import install
 from saccade.core.settings import Settings
 from saccade.dialects.registry import load_dialect
@@ -38,7 +39,7 @@ from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import CORRECT, Sampling, Score, Trajectory
-from saccade.rewards.rubric import ExactMatch
+from saccade.rewards.registry import ExactMatch
 from saccade.sandbox.local import LocalSandbox
 from saccade.training.sft.synth.jobs import Jobs
 from saccade.training.sft.synth.settings import SynthSettings
@@ -167,18 +168,19 @@ def demo(
     steps = steps_for(scene.look_at)
     question = "What is written on the small sign?" if image is None else "What is in the middle of the picture?"
     answer = " / ".join(SIGN_TEXT) if image is None else "(The turns of this demo are written beforehand.)"
-    folder = RunFolder(out)
     console = plain_console(highlight=False)
     console.print("The turns are written beforehand; the loop, the dialect and the sandbox are real.", style="dim")
     screen = AskScreen(console)
-    trajectory = asyncio.run(play(scene, question, steps, answer, folder, screen))
-    folder.append(trajectory)
-    screen.ended(trajectory)
-    site = Site(out / "index.html", folder.store)
-    site.add(trajectory)
-    if image is None:
-        _tiny(out, folder.store, console, site)
-    console.print(f"The episodes as a page: {site.finish().page}")
+    with one_writer(out):
+        folder = RunFolder(out)
+        trajectory = asyncio.run(play(scene, question, steps, answer, folder, screen))
+        folder.append(trajectory)
+        screen.ended(trajectory)
+        site = Site(out / "index.html", folder.store)
+        site.add(trajectory)
+        if image is None:
+            _tiny(out, folder.store, console, site)
+        console.print(f"The episodes as a page: {site.finish().page}")
     wrong = failures(trajectory, steps)
     if wrong:
         console.print(f"Turns {wrong} did not give what they should. Run `saccade doctor`, and please report it.")
@@ -191,6 +193,10 @@ def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
     number = next(number for number in count() if not (out / f"tiny-{number}").exists())
     folder = out / f"tiny-{number}"
     try:
+        episodes = 2 * TASKS * len(FAMILIES)
+        console.print(
+            f"saccade-tiny plays {episodes} episodes, half of them without code; this takes a while.", style="dim"
+        )
         with plain_console(stderr=True).status("saccade-tiny looks, writes and runs") as status:
             rows = asyncio.run(play_tiny(folder, lambda name, done, right: status.update(Text(f"tiny: {name}"))))
     except UnavailableError as error:

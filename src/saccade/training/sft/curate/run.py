@@ -58,10 +58,8 @@ class SourceRuns:
     def __init__(self, names: Sequence[str | Path]) -> None:
         """Opens the sources of tasks; their media are put into a temporary folder when they are read.
 
-        Raises:
-            RecordError: one is named twice.
-            SettingsError, RegistryError, DataError: as `open_tasks`, for what is no run folder; or runs and tasks are
-                named together.
+        Raises `RecordError`: one is named twice; `SettingsError`, `RegistryError`, `DataError`: as `open_tasks`, for
+        what is no run folder; or runs and tasks are named together.
         """
         self.names = tuple(map(str, names))
         if len({Path(name).resolve() for name in self.names}) < len(self.names):
