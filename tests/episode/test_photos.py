@@ -80,7 +80,7 @@ def script(dialect_id: str) -> list[Reply]:
         ),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 async def test_code(dialect_id: str, file: str, tmp_path: Path) -> None:
     path = photo(file)
     store = MediaStore(tmp_path)

@@ -9,6 +9,7 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ import typer
 from saccade.cli.ask import named
 from saccade.cli.list import print_recipes
 from saccade.cli.output import AsJson, OpenIt, PagePort, ToolNames, count_bar, counted, print_json, teller, waiting
+from saccade.core.disk import one_writer
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -254,15 +256,13 @@ def _report(as_json: bool, what: str, count: int, target: Path | str) -> None:
 
 
 def _episodes(to: str, run: Path, out: Path | None, endpoint: str, *, content: bool) -> tuple[str, int, Path | str]:
-    from saccade.episode.run_folder import TRAJECTORIES
+    from saccade.episode.run_folder import trajectories_of
     from saccade.evals.rows import EXPORTS
     from saccade.record.codec import read_ids, read_lines
     from saccade.record.trajectory import Trajectory
 
     exported = EXPORTS.load(to)
-    file = run / TRAJECTORIES if run.is_dir() else run
-    if not file.is_file():
-        raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+    file = run if run.is_file() else trajectories_of(run)
     if endpoint and out is not None:
         raise SettingsError(f"--endpoint sends the {exported.items} and --out writes them. Give one of the two.")
     target = endpoint or out or file.parent / exported.file_name
@@ -357,30 +357,29 @@ def review(
     from saccade.training.sft.review_server import Reviewer, review_app
 
     items = ReviewItems.open(folder)
-    reviewer = Reviewer(items, DecisionLog(folder), secrets.token_urlsafe(16))
-    address = f"{{url}}/?token={reviewer.token}"
-    decided = f"{len(items.names)} items, {len(reviewer.log)} decided. Ctrl-C ends it; decisions are kept."
-    raise typer.Exit(serve_page(review_app(reviewer), port, f"{decided}\n{address}", address, open_it=open_it))
+    with one_writer(folder):
+        reviewer = Reviewer(items, DecisionLog(folder), secrets.token_urlsafe(16))
+        address = f"{{url}}/?token={reviewer.token}"
+        decided = f"{len(items.names)} items, {len(reviewer.log)} decided. Ctrl-C ends it; decisions are kept."
+        code = serve_page(review_app(reviewer), port, f"{decided}\n{address}", address, open_it=open_it)
+    raise typer.Exit(code)
 
 
 def _rate(folders: list[Path], rater: str, count: int, seed: int, port: int, open_it: bool) -> int:
     from saccade.cli.web import serve_page
-    from saccade.training.sft.rating import RatingLog, sheets
-    from saccade.training.sft.rating_server import Raters, rating_app
-    from saccade.training.sft.review import ReviewItems
+    from saccade.training.sft.review import RatingLog, ReviewItems, sheets
+    from saccade.training.sft.review_server import Raters, rating_app
 
     runs = [ReviewItems.open(folder) for folder in folders]
-    raters = Raters(
-        runs,
-        [RatingLog(run.folder) for run in runs],
-        sheets(runs, rater, count, seed),
-        rater,
-        secrets.token_urlsafe(16),
-    )
-    address = f"{{url}}/?token={raters.token}"
-    rated = sum(map(raters.is_rated, raters.sheets))
-    said = f"{len(raters.sheets)} sheets, {rated} rated by {rater}. Ctrl-C ends it; ratings are kept in each run."
-    return serve_page(rating_app(raters), port, f"{said}\n{address}", address, open_it=open_it)
+    drawn = sheets(runs, rater, count, seed)
+    with ExitStack() as held:
+        for run in runs:
+            held.enter_context(one_writer(run.folder))
+        raters = Raters(runs, [RatingLog(run.folder) for run in runs], drawn, rater, secrets.token_urlsafe(16))
+        address = f"{{url}}/?token={raters.token}"
+        rated = sum(map(raters.is_rated, raters.sheets))
+        said = f"{len(raters.sheets)} sheets, {rated} rated by {rater}. Ctrl-C ends it; ratings are kept in each run."
+        return serve_page(rating_app(raters), port, f"{said}\n{address}", address, open_it=open_it)
 
 
 def _written(folder: Path, out: Path, undecided: str) -> CurateReport:

@@ -36,9 +36,15 @@ EPILOG = (
 )
 
 
+SOURCES_HELP = (
+    "Where the tasks come from: a world (saccade worlds list), a benchmark (saccade cards list), a file or folder of "
+    "questions."
+)
+
+
 @app.command("eval", epilog=EPILOG)
 def evaluate(
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Where the tasks come from.")],
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES_HELP)],
     out: Annotated[Path, typer.Option(help="Run folder; created if missing, resumed if it exists.")],
     model: Annotated[str | None, typer.Option(help="As `saccade ask --model`, or solver.")] = None,
     dialect: Annotated[

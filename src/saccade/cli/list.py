@@ -53,15 +53,17 @@ def list_cards(as_json: AsJson = False) -> None:
 
 @cards_verb.command()
 def show(wanted: Wanted, as_json: AsJson = False) -> None:
-    """Print a card with all its settings."""
+    """Print a card with all its settings, and at the end how to get its data and where they go."""
     from saccade.core.settings import settings_toml
+    from saccade.tasks.benchmarks.benchmark import how_to_get
     from saccade.tasks.benchmarks.registry import load_card
 
     card = load_card(wanted)
     if as_json:
         print_json(card)
     else:
-        print(settings_toml(card), end="")
+        get, folder = how_to_get(card)
+        print(f"{settings_toml(card)}\n# {get}\n# Then: saccade cards check {folder}")
 
 
 @cards_verb.command()
@@ -225,7 +227,7 @@ KINDS = {
         "saccade.tasks.sources.survey:TASK_FORMS", "forms of tasks for others", "tasks write --to NAME"
     ),
     "rewards": ListedKind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
-    "judges": ListedKind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
+    "judges": ListedKind("saccade.rewards.judges.model:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
     "selections": ListedKind(
         "saccade.training.rl.select:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
     ),

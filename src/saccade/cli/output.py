@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias, TypeVar
 
@@ -299,13 +299,20 @@ def logged(program: Callable[..., None]) -> Callable[..., None]:
 def add_log_options(command: Any) -> Any:
     """`command`, a command or a group of Typer's, whose parts all take `-v` and `--log-file`; itself.
 
-    Commands that hand their arguments on (`ignore_unknown_options`) are left as they are.
+    A missing argument or option is then named with its help. Commands that hand their arguments on
+    (`ignore_unknown_options`) are left as they are.
     """
     if not command.ignore_unknown_options:
         command.params += _options()
+    for item in command.params:
+        item.get_missing_message = partial(_missing, item)
     for part in getattr(command, "commands", {}).values():
         add_log_options(part)
     return command
+
+
+def _missing(item: Any, *, ctx: Any) -> str:
+    return item.help or ""
 
 
 @cache

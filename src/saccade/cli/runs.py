@@ -74,8 +74,10 @@ def protocols(
     as_json: AsJson = False,
 ) -> None:
     """Apply evaluation protocols to stored runs; the findings are kept as JSON next to each run."""
+    from saccade.core.disk import one_writer
     from saccade.core.settings import load_settings
     from saccade.dialects.registry import load_dialect
+    from saccade.episode.run_folder import trajectories_of
     from saccade.errors import SettingsError
     from saccade.evals.protocols.base import REPLIES, findings_file, load_protocol, protocol_names, write_findings
     from saccade.evals.protocols.errors import Errors
@@ -97,13 +99,15 @@ def protocols(
         chosen.append(asyncio.run(_new_since(before)))
     errors: dict[str, Errors] = {}
     for run in runs:
+        trajectories_of(run)
         folder = findings_file(run, "", out).parent
-        findings = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
+        with one_writer(run if out is None else out):
+            findings = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
+            for protocol in chosen:
+                write_findings(findings_file(run, protocol.name, out), findings[protocol.name])
         _say_unknown(run, findings)
         for protocol in chosen:
-            file = findings_file(run, protocol.name, out)
-            write_findings(file, findings[protocol.name])
-            found = findings[protocol.name]
+            file, found = findings_file(run, protocol.name, out), findings[protocol.name]
             if isinstance(found, Errors):
                 errors[run.resolve().name if run.resolve().name not in errors else str(run)] = found
             if as_json:

@@ -47,7 +47,6 @@ from saccade.tasks.own_media import TAKEN, OwnMedia, brought
 # episode what was spoken in it. Of all others nothing is known: they get `pyvision`, whose prompt explains everything,
 # and a line says so.
 
-
 DEFAULT: Final = "pyvision"
 
 PRICED: Final = "Dollars are those of tokens alone; what the provider takes for its sandbox is not among them."
@@ -61,8 +60,7 @@ def suited(settings: S) -> tuple[S, tuple[str, ...]]:
     """Return the settings with a dialect, the one that suits the model if they name none, and what a person should
     know.
 
-    Raises:
-        RegistryError: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
+    Raises `RegistryError`: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
     """
     made, says = _spoken(settings)
     if family(made.dialect) == "hosted":
@@ -229,9 +227,8 @@ def planned(question: Question, settings: AskSettings, dialect: Dialect, store: 
 
     It names no settings; who keeps the record says which are written into it.
 
-    Raises:
-        SettingsError: the dialect cannot show it, or the question is empty.
-        MediaError: a picture or a video cannot be used.
+    Raises `SettingsError`: the dialect cannot show it, or the question is empty; `MediaError`: a picture or a video
+    cannot be used.
     """
     task = brought(question.text, question.media, store, question.choices, settings.media)
     ready = prepared_to_ask(task.task, dialect, settings, store)

@@ -48,9 +48,8 @@ class Prepared:
 def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Prepared:
     """Return the task for an evaluation: frames only where the settings ask for them, with no word about them.
 
-    Raises:
-        SettingsError: the dialect cannot show the task, or a session has no room for its files.
-        MediaError: a video or a picture cannot be read.
+    Raises `SettingsError`: the dialect cannot show the task, or a session has no room for its files; `MediaError`: a
+    video or a picture cannot be read.
     """
     task = _with_frames(task, dialect, settings, store)
     shown = scaled_down(task, settings.media.shown_pixels, store, dialect)

@@ -27,11 +27,9 @@ from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
 if TYPE_CHECKING:
     from saccade.tools.toolbox import Toolbox
 
-
 # Limits of the sandbox's sessions that a user sets in place of a dialect's, as `session.wall_seconds=60`.
 #
 # Those of a remote sandbox are its server's; of these only the wall time holds there.
-
 
 D = TypeVar("D", bound=Dialect)
 

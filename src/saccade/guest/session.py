@@ -149,8 +149,8 @@ def lead(state: Interpreter) -> None:
     """Serve requests as the leaf until one call was run; return as the keeper that this process may become."""
     # Whether the socket blocks is no memory: a program may have changed it for all processes of the session.
     os.set_blocking(wire.SOCKET_FD, True)
-    # Not by way of `wire.send`: every function called here writes to pages that idle sessions would share.
-    state.sock.send(b'{"op":"ready","pid":%d}' % os.getpid())
+    # By that the zygote knows it. Stops the keeper, too, which is of the same group.
+    _kill(0, signal.SIGSTOP)
     while True:
         request = wire.receive(state.sock)
         if request is None:

@@ -139,9 +139,8 @@ def decode(
 
     Without `keep_alpha`, transparency is composited on `background` (RGB, 0..255).
 
-    Raises:
-        TooLargeError: the file or the picture is beyond `limits`.
-        DecodeError: the bytes are broken, truncated, empty or of an unknown format.
+    Raises `TooLargeError`: the file or the picture is beyond `limits`; `DecodeError`: the bytes are broken, truncated,
+    empty or of an unknown format.
     """
     plain = decode_plain(data, limits=limits)
     if keep_alpha and plain.mode == "RGBA":
@@ -186,9 +185,8 @@ def decode_smaller(data: Source, most_pixels: int, *, limits: DecodeLimits = DEF
 def decode_pages(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> tuple[Decoded, ...]:
     """Decode every page of a TIFF that is a picture of its own, not a preview or a mask of another.
 
-    Raises:
-        TooLargeError: also for more pages than `limits.pages`, or for too many pixels of all pages together.
-        DecodeError: also if there is nothing but a preview, as in the raw files of cameras.
+    Raises `TooLargeError`: also for more pages than `limits.pages`, or for too many pixels of all pages together;
+    `DecodeError`: also if there is nothing but a preview, as in the raw files of cameras.
     """
     pages: list[Decoded] = []
     pixels = 0
