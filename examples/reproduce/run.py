@@ -56,7 +56,7 @@ from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.tasks.sources.folder import TASKS
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 from saccade.tokens.decoder import TransformersEngine
 from saccade.training.folder import SETTINGS
 from saccade.training.launch import launch

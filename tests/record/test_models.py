@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from saccade.core.disk import disk_words, write_atomic, writing
 from saccade.episode.run_folder import NumberedTurn
 from saccade.evals.judged import Verdicts
-from saccade.evals.protocols.findings import Findings
+from saccade.evals.protocols.base import Findings
 from saccade.record.base import SCHEMA_VERSION, clean_text
 from saccade.record.content import (
     Answer,

@@ -14,8 +14,7 @@ from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.plugins.worlds.experts.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
-from saccade.tasks.worlds.base import WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng, WorldSample
 from saccade.training.sft.synth.experts import ExpertStopped
 from saccade.training.sft.synth.jobs import Job, Jobs
 from saccade.training.sft.synth.outcome import SynthProgress, may_pass, opened

@@ -168,9 +168,9 @@ def _local(model: str) -> str:
 
 
 def _measured(name: str, model: str, evals: Sequence[str], folder: Path, failed: list[str]) -> ArmRow:
-    from saccade.evals.merge import run_settings
     from saccade.evals.metrics import source_score
     from saccade.evals.run import figures_of
+    from saccade.evals.stored import run_settings
 
     row = ArmRow(name)
     for number, words in enumerate(evals, 1):
@@ -217,7 +217,7 @@ def _write(out: Path, rows: Sequence[ArmRow], failed: Sequence[str], beside: str
 
 def table(rows: Sequence[ArmRow], failed: Sequence[str], beside: str = "") -> list[str]:
     """Return a table in Markdown: percent right and turns of each arm by benchmark, means, and published scores."""
-    from saccade.evals.tables import markdown
+    from saccade.evals.summary import markdown
     from saccade.report.sections.view import card_of, title_of
 
     sources = list(dict.fromkeys(source for row in rows for source in row.right))

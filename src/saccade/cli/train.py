@@ -14,8 +14,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
 from saccade.cli.ask import named
-from saccade.cli.logs import logged
-from saccade.cli.output import ToolNames, plain_column, plain_console
+from saccade.cli.output import ToolNames, logged, plain_column, plain_console
 from saccade.core.plugins import install
 from saccade.core.recipes import find_recipe, recipe_list
 from saccade.errors import SettingsError, UnavailableError

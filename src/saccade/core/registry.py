@@ -372,7 +372,13 @@ def load(code: Reference) -> object:
     try:
         return getattr(module, code.attribute)
     except AttributeError:
-        names = list(_own(module)) or [name for name in vars(module) if not name.startswith("_")]
+        names = [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_")
+            and getattr(value, "__module__", "") in {"", module.__name__}
+            and not isinstance(value, ModuleType)
+        ]
         raise RegistryError(
             f"{code.place} has no {code.attribute!r}. {did_you_mean(code.attribute, names)}".rstrip()
         ) from None

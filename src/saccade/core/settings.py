@@ -59,6 +59,7 @@ _SAVED = "saved"
 NAMES: Final = {"rule": None, "preset": ("parameters", "by_tag")}
 """Keys that name what others of their table belong to: all the rest (None), or these."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_ADDRESS = re.compile(r"@https?://\S+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,25 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.name}: {_shown(self.left)} -> {_shown(self.right)}"
+
+    @property
+    def is_of_address(self) -> bool:
+        """Whether both sides name the same model, at servers with different addresses."""
+        left, right = self.left, self.right
+        return isinstance(left, str) and isinstance(right, str) and without_address(left) == without_address(right)
+
+
+def without_address(model: str) -> str:
+    """Return the name of a model without the address of its server: `vllm:NAME@http://host:8000/v1` -> `vllm:NAME`."""
+    return _ADDRESS.sub("", model)
+
+
+def beyond_addresses(changed: Sequence[Difference], run: object) -> list[Difference]:
+    """Return the differences that are more than another address of a model's server; if none is, log the addresses."""
+    more = [item for item in changed if not item.is_of_address]
+    for item in () if more else changed:
+        _log.warning("%s goes on with the model at another address: %s", run, item)
+    return more
 
 
 class _Missing:

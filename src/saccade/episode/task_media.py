@@ -15,7 +15,7 @@ from saccade.dialects.base import Dialect, opened
 from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import NamedMedia, Task
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 
 if TYPE_CHECKING:
     from saccade.tasks.sources.task_set import OpenSource
@@ -110,8 +110,8 @@ def _refused(
 
 def _shapes(part: OpenSource) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yields the ids of tasks with their numbers of pictures and videos, where these are known."""
-    from saccade.tasks.sources.world_reader import WorldReader
-    from saccade.tasks.worlds.base import Clip, draw_sample
+    from saccade.tasks.sources.readers import WorldReader
+    from saccade.tasks.worlds import Clip, draw_sample
 
     reader = part.reader
     if isinstance(reader, WorldReader) and not reader.drawn:

@@ -16,10 +16,9 @@ from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.regions import StoredPixels
 from saccade.episode.workbench import equipped
-from saccade.evals.protocols.base import Studied
+from saccade.evals.protocols.base import Studied, StudiedRun
 from saccade.evals.protocols.errors import ErrorClass, _mistakes, _shows, findings, row, states
 from saccade.evals.protocols.faithfulness import box_verdicts
-from saccade.evals.protocols.findings import StudiedRun
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Answer, Code, ParseError, ToolCall

@@ -15,8 +15,7 @@ from saccade.record.codec import append_line
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, Trajectory
 from saccade.tasks.sources.resolve import SourceDefaults
-from saccade.tasks.sources.settings import SourceSettings, parse_source
-from saccade.tasks.sources.shares import Turns, most_in_shares
+from saccade.tasks.sources.settings import SourceSettings, Turns, most_in_shares, parse_source
 from saccade.tasks.sources.survey import LEFT_OUT, write_tasks
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.rl.tasks import as_list

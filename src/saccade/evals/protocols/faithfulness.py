@@ -13,8 +13,17 @@ from pydantic import FiniteFloat, NonNegativeInt
 
 from saccade.episode.regions import Region
 from saccade.evals.intervals import table
-from saccade.evals.protocols.base import Protocol, Studied
-from saccade.evals.protocols.findings import Findings, Rate, Rates, SampleExamples, SampleRow, StudiedRun, examples
+from saccade.evals.protocols.base import (
+    Findings,
+    Protocol,
+    Rate,
+    Rates,
+    SampleExamples,
+    SampleRow,
+    Studied,
+    StudiedRun,
+    examples,
+)
 from saccade.evals.rows import natural
 from saccade.models.base import MediaReader, Model
 from saccade.record.base import Record, Sha256, Text

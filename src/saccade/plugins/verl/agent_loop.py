@@ -25,7 +25,7 @@ from saccade.episode.run_folder import MEDIA
 from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import MediaReader
-from saccade.models.local_tokens import CheckpointTokens, load_tokens
+from saccade.models.local_weights import CheckpointTokens, load_tokens
 from saccade.models.pictures import decoded_picture
 from saccade.plugins.verl.mapping import located
 from saccade.plugins.verl.said import keep_warnings

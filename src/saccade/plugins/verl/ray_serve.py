@@ -26,8 +26,15 @@ from saccade.plugins.verl.local_ray import START_SECONDS, local_ray
 from saccade.record.execution import Status
 from saccade.tools.context import Problem, ProblemKind, ToolResult, failed
 from saccade.tools.served_wire import MediaKind, ServedCall
-from saccade.tools.serving.app import ToolService, tools_app
-from saccade.tools.serving.backend import GroupSettings, HeldMedia, PooledBackend, ToolServeSettings, offered
+from saccade.tools.serving import (
+    GroupSettings,
+    HeldMedia,
+    PooledBackend,
+    ToolServeSettings,
+    ToolService,
+    offered,
+    tools_app,
+)
 
 _log = logging.getLogger(__name__)
 

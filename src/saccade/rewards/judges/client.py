@@ -34,7 +34,7 @@ from saccade.rewards.reward import NoVerdict
 
 
 class Purse:
-    """A budget in dollars for one or more models, by the prices of `saccade.models.prices`.
+    """A budget in dollars for one or more models, by the prices of `saccade.models.endpoint`.
 
     It counts from the start of the command; requests in flight when it is used up are still paid.
     """

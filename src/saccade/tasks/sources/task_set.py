@@ -26,14 +26,12 @@ from saccade.core.settings import Settings, load_settings
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import RewardParameter, Task
-from saccade.tasks.benchmarks.values import RowProblem
-from saccade.tasks.sources.readers import SourceReader, Spot, TaskSummary
+from saccade.tasks.benchmarks.row_files import RowProblem
+from saccade.tasks.sources.readers import SourceReader, Spot, TaskSummary, WorldReader
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader
 from saccade.tasks.sources.row_tasks import SEARCH, with_open
-from saccade.tasks.sources.settings import SourceSettings, check_weights, parse_source
-from saccade.tasks.sources.shares import Turns, most_in_shares
+from saccade.tasks.sources.settings import SourceSettings, Turns, check_weights, most_in_shares, parse_source
 from saccade.tasks.sources.tables import RowPlace
-from saccade.tasks.sources.world_reader import WorldReader
 
 _SHOWN = 12
 """Number of tags that a message lists."""

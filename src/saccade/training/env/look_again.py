@@ -54,8 +54,8 @@ from saccade.rewards.registry import Rubric, as_rubric
 from saccade.sandbox.base import Limits, Sandbox
 from saccade.sandbox.local import LocalSandbox
 from saccade.tasks.sources.broken import BrokenTasks
+from saccade.tasks.sources.readers import WorldReader
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
-from saccade.tasks.sources.world_reader import WorldReader
 from saccade.tools.toolbox import Toolbox
 from saccade.training.env.spaces import (
     EnvObservation,

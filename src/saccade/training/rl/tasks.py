@@ -30,11 +30,10 @@ from saccade.rewards.judges.model import fines_form, unjudged
 from saccade.rewards.registry import REWARDS
 from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks, paid
 from saccade.tasks.sources.broken import BROKEN, BrokenTasks, found_again
+from saccade.tasks.sources.readers import WorldReader
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader
-from saccade.tasks.sources.settings import SourceSettings
-from saccade.tasks.sources.shares import Turns
+from saccade.tasks.sources.settings import SourceSettings, Turns
 from saccade.tasks.sources.task_set import TaskPool, expanded, open_tasks
-from saccade.tasks.sources.world_reader import WorldReader
 from saccade.training.folder import check_folder
 from saccade.training.rl.engines.settings import VLLM
 from saccade.training.rl.recipe import Recipe, RewardSettings

@@ -23,7 +23,7 @@ from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, Role
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.benchmarks.values import FieldError
+from saccade.tasks.benchmarks.row_files import FieldError
 from saccade.tasks.sources.readers import check_media, edited
 from saccade.training.sft.formats.conversation import (
     IMAGE,

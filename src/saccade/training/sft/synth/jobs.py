@@ -19,12 +19,11 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import loads
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
+from saccade.tasks.sources.readers import WorldReader
 from saccade.tasks.sources.resolve import SourceDefaults, bare_name, kind_of, with_knobs
-from saccade.tasks.sources.settings import SourceSettings
-from saccade.tasks.sources.shares import Turns
+from saccade.tasks.sources.settings import SourceSettings, Turns
 from saccade.tasks.sources.task_set import OpenSource, TaskPool, expanded, open_tasks
-from saccade.tasks.sources.world_reader import WorldReader
-from saccade.tasks.worlds.base import World, WorldSample, draw_sample, load_world
+from saccade.tasks.worlds import World, WorldSample, draw_sample, load_world
 from saccade.training.sft.synth.settings import SynthSettings
 
 

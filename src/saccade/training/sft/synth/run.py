@@ -32,7 +32,7 @@ from saccade.rewards.judges.client import PaidModel, Purse
 from saccade.sandbox.registry import sandbox_at
 from saccade.tasks.sources.broken import BROKEN, refusal, too_many
 from saccade.tasks.sources.task_set import TaskPool
-from saccade.tasks.worlds.base import WorldSample, store_sample
+from saccade.tasks.worlds import WorldSample, store_sample
 from saccade.training.sft.synth.codify import CodifyMaker, DensifyMaker, ReasonMaker, RewriteMaker
 from saccade.training.sft.synth.experts import ExpertChoice, ExpertStopped, UnfitSampleError
 from saccade.training.sft.synth.jobs import Job, Jobs, StoredJobs
