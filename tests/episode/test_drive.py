@@ -153,7 +153,7 @@ async def test_the_wall_limit_ends_a_model_that_hangs(tmp_path: Path) -> None:
 
 async def test_the_wall_limit_ends_code_that_hangs(tmp_path: Path) -> None:
     store = MediaStore(tmp_path)
-    what = plan(of=stored_task(store), wall_seconds=1.5)
+    what = plan(of=stored_task(store), wall_seconds=0.5)
     script = ["<code>\n```python\nwhile True: pass\n```\n</code>"]
     async with LocalSandbox() as box:
         await (await box.open()).close()  # the provider's own start is not what is limited here

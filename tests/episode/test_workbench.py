@@ -87,7 +87,7 @@ def calling(dialect: Dialect, **arguments: object) -> str:
 async def test_a_tool_that_hangs_does_not_hold_up_the_end_of_an_episode(tmp_path: Path) -> None:
     store = MediaStore(tmp_path)
     dialect, tools = equipped(load_dialect("vista"), [TRICKY])
-    limits = dialect.limits.model_copy(update={"wall_seconds": 1.5})
+    limits = dialect.limits.model_copy(update={"wall_seconds": 0.5})
     hung = ScriptedModel([calling(dialect, do="sleep", seconds=60)])
     start = time.monotonic()
     played = await run_episode(Plan(stored_task(store), dialect, given_limits=limits), hung, None, store, tools=tools)
