@@ -35,11 +35,10 @@ from saccade.record.codec import write_lines
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
 from saccade.sandbox.isolation import MINIMUM
-from saccade.tokens.batch import BatchRow, Collator, forward_passes
+from saccade.tokens.batch import BatchRow, Collator, forward_passes, in_low_precision
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.sampling_weights import in_low_precision
 from saccade.tokens.turn import TurnRequest
 from saccade.training.efficiency import Meter
 from saccade.training.learner import make_learner

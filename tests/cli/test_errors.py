@@ -84,7 +84,7 @@ def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str 
         (("sft", "plain", "--model", "tiny", "--data", "gone", "--out", "x"), "gone is not there"),
         (("protocols", "gone/run"), "gone/run is not there"),
         (("tasks", "check", "loop"), "loop is a link that leads back to itself"),
-        (("tasks", "show", "maze", "--tag", "none"), "has the wanted tags"),
+        (("tasks", "show", "echo", "--tag", "none"), "has the wanted tags"),
     ],
 )
 def test_it_is_refused_in_words(argv: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -294,8 +294,6 @@ def test_blame_names_the_last_line_of_the_users_code(here: Path) -> None:
 
 
 THINGS: Registry[int] = Registry("things", {"one@1": "math:pi", "two@1": "math:tau"}, is_a(int, "an int"))
-
-
 FAMILIES = PresetRegistry[int]("families", {"one@1": "json:loads"}, is_a(int, "an int"))
 
 

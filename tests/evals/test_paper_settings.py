@@ -28,10 +28,11 @@ def test_a_paper_s_settings_hold_where_nothing_else_was_set() -> None:
     settings = applied.settings
     assert (settings.sampling.temperature, settings.sampling.top_k) == (0.01, None)
     assert (settings.limits.turns, settings.limits.context_tokens) == (30, 32_768)
+    assert settings.media.shown_pixels == 2_000_000
     assert (settings.k, settings.dialect) == (32, "pyvision-rl-image")
     assert applied.says == (
         "As in PyVision-RL, section 4: dialect pyvision-rl-image, temperature 0.01, turns 30, context tokens 32768, "
-        "samples of each task 32.",
+        "pixels shown 2000000, samples of each task 32.",
     )
 
 

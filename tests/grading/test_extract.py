@@ -207,7 +207,7 @@ def test_the_longest_answer_and_the_longest_candidate() -> None:
 
 
 PROSE = [
-    ("There are 5 dogs and 3 cats in total, so 8 animals.", None),
+    ("There are 5 dogs and 3 cats in total, so 8 animals.", 8),
     ("Therefore, there are 5 dogs.", 5),
     ("I count the dots.\nThere are 12 of them, in 3 rows.", 12),
     ("There are 12, in 3 rows.\nI count the dots in 3 rows of 4.", 12),

@@ -56,20 +56,20 @@ def test_a_call_that_is_kept_and_one_that_is_not(host: Host) -> None:
     before = keeper_of(leaf)
     assert host.call(leaf, "end the call") == {"op": "call", "id": 1, "why": None}
     assert state(leaf) == "T"
-    host.order("respawn", keep=True)
+    host.order("leaf", keep=True)
     second, kept = host.leaf()
     assert kept == 1
-    assert host.ask("leaf", pid=second)["op"] == "leaf"
+    assert host.stand()["pid"] == second
     until(lambda: state(before) == "gone")
     assert keeper_of(second) == leaf
     host.call(second, "end the call")
     assert host.ask("rollback") == {"op": "rollback", "id": 1}
     assert state(second) == "gone"
     assert host.ask("rollback") == {"op": "rollback", "id": 1}, "there is none to kill"
-    host.order("respawn", keep=False)
+    host.order("leaf", keep=False)
     third, kept = host.leaf()
     assert kept == 1
-    assert host.ask("leaf", pid=third)["op"] == "leaf"
+    assert host.stand()["pid"] == third
     assert keeper_of(third) == leaf
 
 
@@ -95,7 +95,7 @@ def test_a_leaf_that_dies(asked: bool, host: Host) -> None:
     failed = host.ask("call")
     assert (failed["of"], failed["error"]) == ("call", "the process of the call has ended")
     assert host.ask("workspace")["error"] == "the process of the branch has ended"
-    host.order("respawn", keep=False)
+    host.order("leaf", keep=False)
     assert host.leaf()[1] == 0
 
 
@@ -106,7 +106,7 @@ def test_a_leaf_that_dies(asked: bool, host: Host) -> None:
 def test_what_cannot_be_kept_ends_the_session_that_keeps_it(word: str, why: str, host: Host) -> None:
     leaf = host.open()
     assert host.call(leaf, word, "end the call")["why"].startswith(why)
-    host.order("respawn", keep=True)
+    host.order("leaf", keep=True)
     ended = host.end()
     assert (ended["op"], ended["code"], ended["fault"]) == ("ended", -9, "it worked on after its call had ended")
 
@@ -115,7 +115,7 @@ def test_what_stands_beside_the_keeper_ends_the_session(host: Host) -> None:
     leaf = host.begin()
     host.said.send(b"leave a process")  # while it is in the keeper's group
     until(lambda: len(groups_of(os.getpgid(leaf))) == 3)
-    host.order("leaf", pid=leaf)
+    host.said.send(b"stand")
     ended = host.end()
     assert (ended["op"], ended["fault"]) == ("ended", f"{inspection.STRAY} beside the one that keeps the state")
 
@@ -129,7 +129,7 @@ def test_work_after_the_end_of_a_call_ends_the_session(host: Host) -> None:
     assert host.call(leaf, "end the call")["why"] is None
     os.kill(leaf, signal.SIGCONT)
     until(lambda: state(leaf) == "S")
-    host.order("respawn", keep=True)
+    host.order("leaf", keep=True)
     assert host.end()["fault"] == "it worked on after its call had ended"
 
 
@@ -156,15 +156,6 @@ def test_closing(host: Host) -> None:
     assert state(second) == "T"
 
 
-@pytest.mark.parametrize("of", ["the keeper", "nobody's child", "another session"])
-def test_a_leaf_that_is_none(of: str, host: Host) -> None:
-    leaf = host.open()
-    other = host.open(2) if of == "another session" else 0
-    pid = {"the keeper": keeper_of(leaf) if not other else 0, "nobody's child": os.getpid()}.get(of, other)
-    failed = host.ask("leaf", pid=pid)
-    assert failed == {"op": "failed", "id": 1, "of": "leaf", "error": "no such leaf"}
-
-
 def test_an_order_that_makes_no_sense_is_answered(host: Host) -> None:
     assert host.ask("call", 7)["op"] == "failed"
     assert host.ask("dance")["of"] == "dance"
@@ -173,11 +164,12 @@ def test_an_order_that_makes_no_sense_is_answered(host: Host) -> None:
 
 def test_who_works_and_who_sleeps_before_a_call(host: Host) -> None:
     leaf = host.begin()
-    until(lambda: host.ask("asleep") == {"op": "asleep", "id": 1, "asleep": True})  # it waits to be named
+    until(lambda: host.ask("asleep") == {"op": "asleep", "id": 1, "asleep": True})  # it has not stopped yet
     host.said.send(b"work")
     until(lambda: state(leaf) == "R")
     assert host.ask("asleep")["asleep"] is False
-    host.ask("leaf", pid=leaf)
+    os.kill(-os.getpgid(leaf), signal.SIGSTOP)
+    assert host.hear()["pid"] == leaf
     assert host.ask("asleep")["asleep"] is False, "it stands for a good reason"
 
 
@@ -214,10 +206,10 @@ def test_a_branch_is_taken_in(host: Host) -> None:
     assert len(workspaces(host)) == 2
     twin, kept = host.leaf()
     assert kept == 0
-    assert host.ask("leaf", 2, pid=twin)["id"] == 2
-    host.order("respawn", keep=False)
+    assert host.stand(2)["pid"] == twin
+    host.order("leaf", keep=False)
     again, _ = host.leaf()
-    assert host.ask("leaf", 1, pid=again)["id"] == 1
+    assert host.stand(1)["pid"] == again
     host.ask("close", 1)
     assert state(origin) == "gone"
     assert (state(leaf), state(twin)) == ("T", "T")

@@ -79,16 +79,23 @@ class Host:
         return int(pid), int(kept)
 
     def begin(self, session: int = 1, cgroups: Sequence[int] = ()) -> int:
-        """A new session; the process id of its leaf, which the zygote has not been told yet."""
+        """A new session; the process id of its leaf, which has not stopped yet."""
         self.order("open", session, [*self.given, *cgroups], config=CONFIG)
         return self.leaf()[0]
 
     def open(self, session: int = 1, cgroups: Sequence[int] = ()) -> int:
         """A new session that is ready for a call; the process id of its leaf."""
         pid = self.begin(session, cgroups)
-        answer = self.ask("leaf", session, pid=pid)
-        assert (answer["op"], answer["id"], answer["maps"]) == ("leaf", session, [])
+        answer = self.stand(session)
+        assert (answer["pid"], answer["maps"]) == (pid, [])
         return pid
+
+    def stand(self, session: int = 1) -> dict[str, Any]:
+        """Let the leaf that has come up stop; what the zygote says of it."""
+        self.say("stand")
+        answer = self.hear()
+        assert (answer["op"], answer["id"]) == ("leaf", session)
+        return answer
 
     def say(self, *words: str) -> None:
         """Tell the leaf what to do."""
@@ -185,6 +192,8 @@ def _be_leaf(sock: socket.socket, kept: int) -> int:
     sock.send(b"%d %d" % (os.getpid(), kept))
     while True:
         word = sock.recv(99)
+        if word == b"stand":
+            os.kill(0, signal.SIGSTOP)
         if word == b"end the call":
             os.kill(os.getpid(), signal.SIGSTOP)
             return kept + 1

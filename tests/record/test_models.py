@@ -325,8 +325,6 @@ def test_limits_are_those_of_an_episode() -> None:
 
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
 STORED = (Trajectory, NumberedTurn, Verdicts, Findings, CurateReport)
 
 

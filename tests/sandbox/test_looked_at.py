@@ -26,7 +26,8 @@ def rehearse(*args, **options):
     seen.append(1)
     os.kill(0, signal.SIGSTOP)  # it holds nothing now, and is looked at
 session.rehearse = rehearse
-session._kill = lambda *args: None
+stop = session._kill
+session._kill = lambda *args: stop(*args) if sys._getframe(1).f_code.co_name == "lead" else None
 descriptors.close_what_cannot_be_kept = lambda fds: []
 """
 )

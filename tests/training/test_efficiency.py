@@ -13,9 +13,8 @@ from tests.tiny import tiny_folder
 from torch.utils.flop_counter import FlopCounterMode
 
 from saccade.media.store import MediaStore
-from saccade.tokens.batch import BatchRow, Collator
+from saccade.tokens.batch import BatchRow, Collator, LanguageNumbers, copied_bytes, in_low_precision
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.sampling_weights import LanguageNumbers, copied_bytes, in_low_precision
 from saccade.tokens.segments import PromptPicture
 from saccade.training.efficiency import (
     DeviceLimits,

@@ -367,9 +367,8 @@ def review(
 
 def _rate(folders: list[Path], rater: str, count: int, seed: int, port: int, open_it: bool) -> int:
     from saccade.cli.web import serve_page
-    from saccade.training.sft.rating import RatingLog, sheets
-    from saccade.training.sft.rating_server import Raters, rating_app
-    from saccade.training.sft.review import ReviewItems
+    from saccade.training.sft.review import RatingLog, ReviewItems, sheets
+    from saccade.training.sft.review_server import Raters, rating_app
 
     runs = [ReviewItems.open(folder) for folder in folders]
     drawn = sheets(runs, rater, count, seed)

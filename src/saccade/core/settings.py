@@ -116,8 +116,7 @@ def load_settings(
     where a setting may have none. Another `rule` or `preset` in a table drops the settings of the one before it, and a
     warning says so.
 
-    Raises:
-        SettingsError: names every mistake, with the nearest known name for an unknown one.
+    Raises `SettingsError`: names every mistake, with the nearest known name for an unknown one.
     """
     data = deepcopy(merged({} if path is None else _read(Path(path)), given or {}))
     mistakes: list[str] = []
@@ -157,8 +156,7 @@ def save_settings(
 
     What the TOML file `before` (by default the one that is replaced) notes of code that was not loaded here stays.
 
-    Raises:
-        SettingsError: the suffix is another, or TOML cannot give a value back (a None that is not the default).
+    Raises `SettingsError`: the suffix is another, or TOML cannot give a value back (a None that is not the default).
     """
     target = Path(path)
     if target.suffix == ".json":
@@ -173,8 +171,7 @@ def save_settings(
 def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = None) -> str:
     """Return the resolved settings as TOML text, checked to read back equal; `before` as in `save_settings`.
 
-    Raises:
-        SettingsError: they do not; the message names the settings that would be lost.
+    Raises `SettingsError`: they do not; the message names the settings that would be lost.
     """
     try:
         text = to_toml(settings.model_dump(mode="json"))

@@ -53,8 +53,7 @@ class RunFolder:
     def __init__(self, root: Path) -> None:
         """Reads what is there, so a folder that cannot be used is refused before any work is done.
 
-        Raises:
-            RecordError: `root` is a file, or its trajectories cannot be read.
+        Raises `RecordError`: `root` is a file, or its trajectories cannot be read.
         """
         check_folder(root)
         self.root = root
@@ -89,8 +88,7 @@ class RunFolder:
     def append(self, *trajectories: Trajectory) -> None:
         """Keep the trajectories, in place of their journals; their media must lie in `store` already.
 
-        Raises:
-            RecordError: the folder was deleted while this process held it (`saccade.core.disk.one_writer`).
+        Raises `RecordError`: the folder was deleted while this process held it (`saccade.core.disk.one_writer`).
         """
         check_there(self.root)
         self.root.mkdir(parents=True, exist_ok=True)
@@ -302,17 +300,14 @@ REJECTED = "rejected.jsonl"
 """File of a run of synthesis with the jobs whose trajectories were not wanted; they are not tried again."""
 """Files and folders that exist once an episode was begun, or a picture was asked about."""
 
-
 S = TypeVar("S", bound=Settings)
 
 
 def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> RunFolder:
     """Return the folder of a run, new or to be continued, with `settings` saved in it; a torn last line is cut off.
 
-    Raises:
-        SettingsError: it was made with other settings (names what differs but for `may_differ`), or it holds another
-            command's run, or a file of the user's code is another now.
-        RecordError: its trajectories cannot be read.
+    Raises `SettingsError`: it was made with other settings (names what differs but for `may_differ`), or it holds
+    another command's run, or a file of the user's code is another now; `RecordError`: its trajectories cannot be read.
     """
     check_continued(root, settings, may_differ=may_differ)
     folder = mended(root)

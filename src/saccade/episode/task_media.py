@@ -15,7 +15,7 @@ from saccade.dialects.base import Dialect, opened
 from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import NamedMedia, Task
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 
 if TYPE_CHECKING:
     from saccade.tasks.sources.task_set import OpenSource
@@ -74,8 +74,7 @@ def takes_pictures(dialect: Dialect) -> bool:
 def check_media(parts: Iterable[OpenSource], dialect: Dialect, frames: FrameSettings | None = None) -> None:
     """Refuse sources with a task that cannot be shown, for commands that such a task would end.
 
-    Raises:
-        SettingsError: says how many they are, which come first, and what to choose.
+    Raises `SettingsError`: says how many they are, which come first, and what to choose.
     """
     for part in parts:
         for problem in unshown(part, dialect, frames):

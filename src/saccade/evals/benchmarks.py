@@ -36,7 +36,7 @@ from saccade.tasks.benchmarks.card import Card, PaperSettings
 from saccade.tasks.benchmarks.loaders.rows import load_loader
 from saccade.tasks.benchmarks.registry import load_card, recorded_card
 from saccade.tasks.benchmarks.row_files import RowProblem, SourceRow, matches
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.resolve import CardReader
 from saccade.tasks.sources.settings import SourceSettings, rotated, rotations, shuffled
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded
@@ -252,8 +252,8 @@ def _failure(card: Card, problem: RowProblem) -> SampleFailure:
 #
 #     saccade eval vstar --as pyvision-rl
 #
-# What a user sets wins over the paper, with a notice. Prompts, graders and picture sizes of a paper are not included:
-# equal settings do not promise an equal figure.
+# What a user sets wins over the paper, with a notice. Prompts and graders of a paper are not included: equal settings
+# do not promise an equal figure.
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +287,7 @@ _KNOBS = (
     _Knob("top-k", "top_k", "sampling", "top_k"),
     _Knob("turns", "turns", "limits", "turns"),
     _Knob("context tokens", "context_tokens", "limits", "context_tokens"),
+    _Knob("pixels shown", "shown_pixels", "media", "shown_pixels"),
     _Knob("samples of each task", "samples", "", "k"),
 )
 

@@ -120,8 +120,7 @@ def undo_traces(state: Interpreter) -> None:
     """Undo what a discarded call has left outside its memory: files, and what is open."""
     with or_end(state, "what the last code did could not be undone"):
         drain(state.sock)
-        descriptors.give_back_room(state.standing)
-        state.workspace.restore()
+        state.workspace.restore(lambda: descriptors.give_back_room(state.standing))
         if descriptors.put_back(state.standing):
             state.workspace.take_note()
 
@@ -149,8 +148,8 @@ def lead(state: Interpreter) -> None:
     """Serve requests as the leaf until one call was run; return as the keeper that this process may become."""
     # Whether the socket blocks is no memory: a program may have changed it for all processes of the session.
     os.set_blocking(wire.SOCKET_FD, True)
-    # Not by way of `wire.send`: every function called here writes to pages that idle sessions would share.
-    state.sock.send(b'{"op":"ready","pid":%d}' % os.getpid())
+    # By that the zygote knows it. Stops the keeper, too, which is of the same group.
+    _kill(0, signal.SIGSTOP)
     while True:
         request = wire.receive(state.sock)
         if request is None:

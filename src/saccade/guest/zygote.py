@@ -34,9 +34,9 @@ THREAD_END_SECONDS = 1.0
 """How long a thread may take to end after its program has joined it: it needs a processor, which others may have."""
 RECHECK_SECONDS = 0.002
 WATCH_SECONDS = 0.1
-_REAP_PAUSE = 4
-"""How many times longer than it took to ask for news of all children they are not asked again: with thousands of them
-the kernel looks at each."""
+_REAP_PAUSE, _QUICK_REAP = 4, 0.0005
+"""How many times longer than it took to ask for news of all children they are not asked again, unless it took no longer
+than so many seconds: with thousands of them the kernel looks at each."""
 
 
 class Zygote:
@@ -232,7 +232,8 @@ class Zygote:
                     if not self.reap():
                         return
                     died = False
-                    reaped = time.monotonic() + min(_REAP_PAUSE * (time.thread_time() - began), WATCH_SECONDS / 10)
+                    took = time.thread_time() - began
+                    reaped = time.monotonic() + min(_REAP_PAUSE * took, WATCH_SECONDS / 10) * (took > _QUICK_REAP)
                 if moved:
                     self.try_again()
 
@@ -275,17 +276,15 @@ class Zygote:
             raise
         self.begin_work(entry)
 
-    def do_leaf(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Register the leaf that the host names, ours and of the keeper's group; answered with its pidfd at rest."""
-        entry, pid = self.sessions[message["id"]], message["pid"]
-        if pid == entry.keeper or os.getpgid(pid) != entry.keeper or not groups.is_child(pid):
-            raise ValueError("no such leaf")
+    def new_leaf(self, pid: int) -> None:
+        """Register our stopped child `pid` as the leaf of the keeper in whose group it is, if that gets ready."""
+        entry, _used = self.working.pop(groups.group_of(pid), (None, 0.0))
+        if entry is None:
+            return
         os.setpgid(pid, pid)
         entry.leaf, entry.calling, entry.inspected = pid, False, None
         self.by_pid[pid] = entry
-        self.working.pop(entry.keeper, None)
         groups.stop(entry.keeper)
-        groups.stop(pid)
         self.wait(entry, "leaf", lambda: self.at_rest(entry, pid))
 
     def at_rest(self, entry: SessionEntry, leaf: int) -> bool:
@@ -299,7 +298,7 @@ class Zygote:
         maps = inspection.moved_maps(leaf, entry.own, entry.maps)
         pidfd = os.pidfd_open(leaf)
         try:
-            self.tell({"op": "leaf", "id": entry.id, "maps": maps}, (pidfd,))
+            self.tell({"op": "leaf", "id": entry.id, "pid": leaf, "maps": maps}, (pidfd,))
         finally:
             os.close(pidfd)
         return True
@@ -314,9 +313,10 @@ class Zygote:
             self.call_over(entry, entry.leaf)
 
     def stopped_itself(self, pid: int) -> None:
-        """Handle a stop, perhaps without an order: every leaf stops itself at the end of its call."""
+        """Handle a stop, perhaps without an order: every leaf stops itself before its call and at its end."""
         entry = self.by_pid.get(pid)
         if entry is None:
+            self.new_leaf(pid)
             return
         if pid in self.working and not entry.late:
             # It was stopped by the host before it could do so by itself, and has only done it now.
@@ -381,8 +381,11 @@ class Zygote:
         entry.rolling = True
         groups.kill_group(entry.leaf)
 
-    def do_respawn(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Tell the keeper to fork a leaf; with `keep` make the leaf the keeper first, and end the keeper before it."""
+    def do_leaf(self, message: dict[str, Any], fds: list[int]) -> None:
+        """Have the keeper fork a leaf; with `keep` make the leaf the keeper first, and end the keeper before it.
+
+        Answered, as opening and adopting a session are, with the leaf's pidfd once everything stands still.
+        """
         entry = self.sessions[message["id"]]
         if message["keep"] and not self.commit(entry):
             return

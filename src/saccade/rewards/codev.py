@@ -38,7 +38,7 @@ from saccade.tools.context import ProblemKind
 class Redline(StrEnum):
     """Misuse of tools that TAPO punishes (CodeV, section 4), found by types only.
 
-    Pictures are compared by their pixels where the trajectory went through `rewards.repeats`, as trainers do: the whole
+    Pictures are compared by their pixels where the trajectory went through `with_repeats`, as trainers do: the whole
     picture saved anew, mirrored, turned, padded, scaled or nearly whole is the whole picture. Outages and a tool's own
     failure cross no line.
     """
@@ -106,8 +106,7 @@ class CodeVReward(Settings):
 
         With `tool_weight = 0` no judge is needed, and there is no turn part.
 
-        Raises:
-            ValueError: the task asks for search, and the group has no verdicts.
+        Raises `ValueError`: the task asks for search, and the group has no verdicts.
         """
         if any(map(self.turns_to_judge, group.trajectories)) and not group.verdicts:
             raise ValueError("this reward judges tool outputs: give the group a judge's verdicts")

@@ -238,9 +238,10 @@ class Link:
 
     def open(self, config: Mapping[str, Any]) -> None:
         """Have the zygote fork the session; `ready` tells when it can be used."""
+        leaf = self.zygote.coming("leaf", self.id)
         self.zygote.tell("open", self.id, (*self._ends.guest_fds(), *self._ends.joins), config=config)
         self._ends.sent()
-        self._get_ready(self._await_leaf)
+        self._get_ready(lambda: self._await_leaf(leaf))
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Take the zygote's message that a process of this session has ended."""
@@ -294,7 +295,7 @@ class Link:
 
     async def _is_asleep(self) -> bool:
         for _ in range(3):
-            answer, _fds = await self.zygote.order("asleep", self.id)
+            answer, _fds = await self.zygote.ask("asleep", self.id)
             if not answer["asleep"]:
                 return False
             await asyncio.sleep(ASLEEP_SECONDS / 2)
@@ -443,17 +444,22 @@ class Link:
         async with self.gate.spare_time(self._wanted):
             self._channel.drain()
             self._ends.empty_outbox()
-            self.zygote.tell("respawn", self.id, keep=keep)
-            await self._await_leaf()
+            self._died = asyncio.get_running_loop().create_future()
+            await self._await_leaf(self.zygote.ask("leaf", self.id, keep=keep))
 
-    async def _await_leaf(self) -> None:
-        pid = (await self._expect("ready"))["pid"]
-        self._died = asyncio.get_running_loop().create_future()
+    async def _await_leaf(self, leaf: ZygoteAnswer) -> None:
         try:
-            answer, [fd] = await self.zygote.order("leaf", self.id, pid=pid)
+            frame = await self._channel.receive_unless(leaf)
+        finally:
+            leaf.cancel()
+        if leaf.cancelled():
+            said = (frame or {}).get("error", (frame or {}).get("op"))
+            raise GuestFaultError(f"the session said {str(said)[:500]!r} while it got ready")
+        try:
+            answer, [fd] = leaf.result()
         except OrderRefusedError as error:
             raise GuestFaultError(f"the session's new process is not there: {error}") from error
-        self._leaf = Leaf(pid, fd)
+        self._leaf = Leaf(answer["pid"], fd)
         self._maps = answer["maps"]
         self.was_ready = True
         if self._has_run:  # a session that has not yet run anything keeps its memory small
@@ -489,16 +495,6 @@ class Link:
             for fd in own:
                 os.close(fd)
 
-    async def _expect(self, op: str, unless: asyncio.Future[Any] | None = None) -> dict[str, Any]:
-        """Return a frame of kind `op` that carries a process id, unless the session ends first."""
-        if self.ended:
-            raise GuestFaultError("the session's process has ended")
-        frame = await self._channel.expect(op, ANSWER_SECONDS, unless or self._gone)
-        pid = frame.get("pid", 1)
-        if not isinstance(pid, int) or not 0 < pid < 1 << 31:
-            raise GuestFaultError("an impossible process id")
-        return frame
-
     async def branch(self, link: Link) -> None:
         """Make this idle session's leaf the keeper of `link`, which is new. Raises `GuestFaultError` if it cannot be.
 
@@ -507,7 +503,7 @@ class Link:
         self._calling = True
         ends = link._ends
         try:
-            answer, [workspace] = await self.zygote.order("workspace", self.id, ends.joins)
+            answer, [workspace] = await self.zygote.ask("workspace", self.id, ends.joins)
         except OrderRefusedError as error:
             raise GuestFaultError(str(error)) from error
         try:
@@ -517,14 +513,15 @@ class Link:
             os.close(workspace)
         link.lazy = dict(self.lazy)
         link.was_ready = True
-        await link._expect("adopt", self._died)
+        await link._channel.expect("adopt", ANSWER_SECONDS, self._died)
+        leaf = link.zygote.coming("leaf", link.id)
         order = {"branch": link.id, "path": answer["path"], **ends.inodes()}
         try:
-            await self.zygote.order("adopt", self.id, **order)
+            await self.zygote.ask("adopt", self.id, **order)
         except OrderRefusedError as error:
             raise GuestFaultError(f"the branch was refused: {error}") from error
         ends.sent()
-        link._get_ready(link._await_leaf)
+        link._get_ready(lambda: link._await_leaf(leaf))
 
     async def close(self) -> None:
         """End the session's processes and give everything back; idempotent."""
@@ -535,7 +532,7 @@ class Link:
             self._prepared.cancel()
         try:
             if not self.ended:
-                await self.zygote.order("close", self.id)
+                await self.zygote.ask("close", self.id)
         except (OrderRefusedError, SandboxLostError):
             pass
         finally:

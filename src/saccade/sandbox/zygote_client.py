@@ -88,18 +88,17 @@ class ZygoteClient:
         # Assigned even where the caller of `start` is cancelled meanwhile.
         self._process = await asyncio.to_thread(_spawn, python, cache, control, self._stderr)
 
-    async def order(
-        self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any
-    ) -> tuple[dict[str, Any], list[int]]:
-        """Give an order; its answer (message, descriptors). Raises `OrderRefusedError`, `SandboxLostError`."""
-        return await self.ask(op, session, fds, **fields)
-
     def ask(self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any) -> ZygoteAnswer:
-        """As `order`, without waiting: the answer to come. Nobody need wait for it."""
+        """Give an order; the answer to come, which raises `OrderRefusedError` or `SandboxLostError` if it does not."""
+        answer = self.coming(op, session)
+        self.tell(op, session, fds, **fields)
+        return answer
+
+    def coming(self, op: str, session: int) -> ZygoteAnswer:
+        """Return the next answer `op` for a session, which comes of another order, too. Nobody need wait for it."""
         future: ZygoteAnswer = asyncio.get_running_loop().create_future()
         future.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
         self._waiting[op, session].append(future)
-        self.tell(op, session, fds, **fields)
         return future
 
     def tell(self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any) -> None:
@@ -154,7 +153,7 @@ class ZygoteClient:
                 self._said_hello.set_result(None)
             return
         if op == "ended":
-            self._refuse_all(message["id"])
+            self._refuse_all(message["id"], "the session's processes have ended")
         if op in ("died", "ended"):
             self._on_event(message["id"], message)
             return
@@ -167,18 +166,21 @@ class ZygoteClient:
             for fd in fds:
                 os.close(fd)
             if op == "failed" and future is None:
+                self._refuse_all(message["id"], message["error"])
                 self._on_event(message["id"], {**message, "op": "ended"})
         elif op == "failed":
             future.set_exception(OrderRefusedError(message["error"]))
         else:
             future.set_result((message, fds))
+        if op == "close":
+            self._refuse_all(message["id"], "the session was closed")
 
-    def _refuse_all(self, session: int) -> None:
+    def _refuse_all(self, session: int, why: str) -> None:
         """Refuse what was ordered for a session that is over."""
         for key in [key for key in self._waiting if key[1] == session]:
             for future in self._waiting.pop(key):
                 if not future.done():
-                    future.set_exception(OrderRefusedError("the session's processes have ended"))
+                    future.set_exception(OrderRefusedError(why))
 
     def _lose(self, why: str) -> None:
         """Tell everybody who waits that the zygote is gone."""

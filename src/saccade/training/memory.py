@@ -312,9 +312,8 @@ def minute_of_video(source: str, family: ModelFamily) -> VideoClip | None:
 
     None: the folder has no file that says how large frames are.
 
-    Raises:
-        ModelRefusedError: frames would be scaled in another way than here.
-        ValueError: the family reads no videos; says why.
+    Raises `ModelRefusedError`: frames would be scaled in another way than here; `ValueError`: the family reads no
+    videos; says why.
     """
     rules = None
     if family.video is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from saccade.models.families.base import ModelFamily
 from saccade.models.local_text import LocalSettings, write_learned
 from saccade.models.local_weights import Checkpoint, capped, load_checkpoint, logit_cap, write_video_rules
 from saccade.tokens.batch import Batch
+from saccade.tokens.caches import varlen_kernel
 from saccade.tokens.encoder import Encoder
 from saccade.training.parts import decoder_layers
 from saccade.training.settings import LoraSettings, ModelSettings
@@ -427,20 +427,10 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Attend as transformers' functions do; plain `sdpa` where there are no boundaries.
 
-    Args:
-        module: the layer.
-        query: (1, heads, tokens, size); `key` and `value` may have fewer heads.
-        key: as `query`.
-        value: as `query`.
-        attention_mask: of `boundaries` (causal), a mask, or None.
-        dropout: of the weights; above 0 there is no flash attention here.
-        scaling: of the products.
-        is_causal: where `attention_mask` is None; None for what the layer says.
-        cu_seq_lens_q: boundaries of windows, which the vision tower gives; each sees all of itself.
-        more: arguments of other functions.
-
-    Returns:
-        (1, tokens, heads, size), and None.
+    Arguments are transformers': `query` (1, heads, tokens, size), of which `key` and `value` may have fewer heads;
+    `attention_mask` of `boundaries` (causal), a mask, or None; `dropout` above 0 keeps from flash attention;
+    `is_causal` None for what the layer says; `cu_seq_lens_q` boundaries of windows of the vision tower, each of which
+    sees all of itself. Returns (1, tokens, heads, size), and None.
     """
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
@@ -466,10 +456,10 @@ def attend(
 def _flash(
     query: Tensor, key: Tensor, value: Tensor, ends: Tensor, longest: int, scaling: float | None, causal: bool
 ) -> Tensor:
-    kernel: Any = _kernel()
+    kernel = varlen_kernel("scale", "window_size")
     dtype, options = _arithmetic(query), {}
     if query.shape[1] != key.shape[1]:
-        if "enable_gqa" in inspect.signature(kernel).parameters:
+        if varlen_kernel("enable_gqa"):
             options["enable_gqa"] = True
         else:
             key, value = (tensor.repeat_interleave(query.shape[1] // key.shape[1], dim=1) for tensor in (key, value))
@@ -493,23 +483,13 @@ def _unfit(query: Tensor, dropout: float) -> str:
         return "flash attention needs a GPU"
     if _arithmetic(query) not in (torch.bfloat16, torch.float16):
         return "flash attention needs model.precision=bfloat16"
-    if _kernel() is None:
+    if varlen_kernel("scale", "window_size") is None:
         return f"torch {torch.__version__} has no attention over sequences of several lengths; 2.11 has"
     if torch.cuda.get_device_capability(query.device) < (8, 0):
         return "flash attention needs a GPU of compute capability 8.0"
     if query.shape[-1] % 8 or query.shape[-1] > 256:
         return f"flash attention takes no heads of size {query.shape[-1]}"
     return "flash attention takes no dropout" if dropout else ""
-
-
-@cache
-def _kernel() -> Any:
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError:
-        return None
-    known = inspect.signature(varlen_attn).parameters
-    return varlen_attn if {"scale", "window_size"} <= known.keys() else None
 
 
 @cache

@@ -11,8 +11,8 @@ import pytest
 from tests.plugins.worlds.running import printed_answer
 
 from saccade.errors import SettingsError, UnavailableError
+from saccade.plugins.worlds import reading_video as video_reading
 from saccade.plugins.worlds.canvas import overlaps
-from saccade.plugins.worlds.reading import video as video_reading
 from saccade.plugins.worlds.video import (
     KINDS,
     SIZE,

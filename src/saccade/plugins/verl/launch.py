@@ -91,8 +91,7 @@ def check_same_tasks(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def last_checkpoint(out: Path, ranks: int) -> tuple[int, Path] | None:
     """Return step and folder of the last checkpoint of a run in `out` with `ranks` processes; None before the first.
 
-    Raises:
-        TrainingError: it is not complete.
+    Raises `TrainingError`: it is not complete.
     """
     marker = out / "checkpoints" / "latest_checkpointed_iteration.txt"
     if not marker.exists():
@@ -134,8 +133,7 @@ class VerlJournal:
     ) -> dict[str, float]:
         """Keep what step `number` (from 1) keeps, and give its numbers under the names that verl logs.
 
-        Raises:
-            RecordError: the folder of the rollouts cannot be written to.
+        Raises `RecordError`: the folder of the rollouts cannot be written to.
         """
         steps, every = self._settings.recipe.steps, self._settings.rollouts.every
         if every and (number % every == 0 or number == steps):

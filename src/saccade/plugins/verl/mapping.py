@@ -376,11 +376,7 @@ FAMILIES: Final = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5
 
 
 def check_on_verl(settings: RlSettings) -> None:
-    """Refuse what a run on verl would not follow.
-
-    Raises:
-        SettingsError: names every such setting.
-    """
+    """Refuse what a run on verl would not follow. Raises `SettingsError`: names every such setting."""
     check_verl(verl_of(settings))
     check_sampling(settings.recipe.rollout.sampling)
     usual = RlSettings(recipe=settings.recipe)

@@ -171,9 +171,7 @@ class ToolIngress:
 def deploy(settings: ToolServeSettings, token: str | None, host: str, port: int) -> None:
     """Start the deployments in the Ray cluster of this process, or a new one; waits until they are up.
 
-    Raises:
-        UnavailableError: Ray Serve is not installed.
-        SettingsError: as `ToolServeSettings.made`.
+    Raises `UnavailableError`: Ray Serve is not installed; `SettingsError`: as `ToolServeSettings.made`.
     """
     serve = _serve()
     made, groups = settings.made(), settings.grouped()
@@ -196,9 +194,8 @@ def serve_on_ray(settings: ToolServeSettings, token: str | None, host: str, port
 
     Prints `line` with the address in place of `{url}`. Port 0 takes a free one. Returns the exit code.
 
-    Raises:
-        UnavailableError: Ray Serve is not installed, or Ray does not start.
-        SettingsError: as `ToolServeSettings.made`.
+    Raises `UnavailableError`: Ray Serve is not installed, or Ray does not start; `SettingsError`: as
+    `ToolServeSettings.made`.
     """
     _need_ray()
     limits = {name: os.environ.get(name, value) for name, value in _LIMITS.items()}

@@ -37,7 +37,7 @@ from saccade.errors import (
 )
 from saccade.models.base import Model, Request
 from saccade.models.registry import load_model
-from saccade.plugins.vista.chart_readers import ChartTable, as_markdown
+from saccade.plugins.vista.weights import ChartTable, as_markdown
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Sampling
 from saccade.tools.base import ToolOutcome, WaitingTool

@@ -171,8 +171,7 @@ class JudgeClient:
     async def ask(self, message: Message, read: Callable[[str], T | None], media: MediaReader) -> T | NoReply:
         """Return `read` of a reply to `message`; where that is None, ask again. `media` has the pictures.
 
-        Raises:
-            ModelDeniedError: any request would be refused, or the budget is used up.
+        Raises `ModelDeniedError`: any request would be refused, or the budget is used up.
         """
         said = ""
         for attempt in range(self.rules.attempts):

@@ -207,8 +207,7 @@ class ScoreQuestion:
     ) -> JudgeVerdict:
         """Ask about one case; return its score, or why there is none.
 
-        Raises:
-            ModelDeniedError: any request would be refused.
+        Raises `ModelDeniedError`: any request would be refused.
         """
         message = Message(role="user", parts=(*pictures, TextPart(text=self.text(values))))
         said = await client.ask(message, self.read, media)

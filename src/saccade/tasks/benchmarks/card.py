@@ -178,6 +178,8 @@ class PaperSettings(Settings):
     samples: PositiveInt | None = None
     """Answers for each task, whose accuracies are averaged."""
     context_tokens: PositiveInt | None = None
+    shown_pixels: PositiveInt | None = None
+    """Most pixels of a picture of the task as the model is shown it."""
 
 
 class PublishedScore(Settings):

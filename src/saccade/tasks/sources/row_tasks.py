@@ -72,6 +72,8 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
         plain.pop("question")
     if "choices" not in plain and not missing(row.get("A")) and not missing(row.get("B")):
         plain |= {letter: row.get(letter) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter in row}
+    if "images" not in plain and (numbered := _numbered(tuple(given))):
+        plain["images"] = [given[name] for name in numbered if not missing(given[name])]
     if extra:
         plain |= {name: given[name] for name in extra if not missing(given[name])}
         plain |= {name: _flag(plain[name], name) for name in _FLAGS if name in plain}
@@ -81,6 +83,13 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
     _sort_media(plain)
     plain["tags"] = tuple(_tags(given, plain, tagged))
     return plain
+
+
+@lru_cache(64)
+def _numbered(row: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns `image_1`, `image_2`, ... of MMMU's form, in their order."""
+    found = ((int(match[1]), name) for name in row if (match := re.fullmatch(r"image_?([1-9]\d?)", name)))
+    return tuple(name for _, name in sorted(found))
 
 
 @lru_cache(64)
@@ -364,8 +373,10 @@ def _has_pages(item: object) -> bool:
 
 
 def _check_places(plain: Mapping[str, Any], pictures: int) -> None:
-    """Raise `FieldError` if the question has places for more pictures than the row has."""
-    places = plain["question"].count("<image>")
+    """Raise `FieldError` if the question or a choice has a place for a picture that the row does not have."""
+    options = plain.get("choices", [plain.get(letter) for letter in "ABCDEFGH"])
+    text = f"{plain['question']}\n{options}"
+    places = max(text.count(_PLACE), *map(int, re.findall(r"(?i)<image[ _]?(\d{1,4})>", text)), 0)
     if places > pictures:
         counts = f"the question has places for {places} pictures, and the row has {pictures}"
         raise FieldError("images", f"{counts}; one that is no picture's place is written {escape_places(_PLACE)}")

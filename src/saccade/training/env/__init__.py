@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
         name="gymnasium",
     ) from error
 
-from saccade.rewards.rubric import ExactMatch, Graded, Rewarded, Rubric
+from saccade.rewards.registry import ExactMatch, Graded, Rewarded, Rubric
 from saccade.training.env.look_again import LookAgainEnv
 from saccade.training.env.spaces import PicturesSpace, TextSpace, register_envs
 

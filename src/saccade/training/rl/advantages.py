@@ -77,7 +77,6 @@ KL_ESTIMATORS: Final = Registry[KlEstimator](
 )
 """Other packages add estimators by the entry point group `saccade.kl-estimators`."""
 
-
 Estimate: TypeAlias = Callable[[Array, NDArray[np.int64]], Array]
 Baseline = Literal["kept", "group"]
 

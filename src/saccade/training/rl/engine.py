@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import torch
@@ -23,48 +19,9 @@ from saccade.training.learner import Learner
 from saccade.training.rl.engines.server import ServerEngine
 from saccade.training.rl.engines.server_http import Connection
 from saccade.training.rl.engines.settings import LOCAL, VLLM
-from saccade.training.rl.engines.vllm_process import vllm_servers
+from saccade.training.rl.engines.vllm_process import memory_folder, vllm_servers
 from saccade.training.rl.settings import RlSettings
 from saccade.training.weights import export
-
-SHARED = Path("/dev/shm")  # mkdtemp makes the folder, for this user only
-_REMOVE = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
-"""A program; its input is a pipe that nobody writes to, and ends with the process at the other end."""
-
-
-def check_memory(needed: float) -> None:
-    """Raise `SettingsError` unless `needed` bytes are free there."""
-    if not SHARED.is_dir():
-        raise SettingsError(f"engine.weights=memory needs {SHARED}, which this machine has not. Leave it at disk.")
-    free = shutil.disk_usage(SHARED).free
-    if free < needed:
-        raise SettingsError(
-            f"engine.weights=memory: new weights need {needed / GIB:.3g} GiB in {SHARED} (they are written beside "
-            f"those of before), and {free / GIB:.3g} are free. Give it more (docker run --shm-size), or leave it at "
-            "disk."
-        )
-
-
-@contextmanager
-def memory_folder(needed: float) -> Iterator[Path]:
-    """Make a folder in memory with room for `needed` bytes, for weights that need not touch the disk.
-
-    A process of its own removes it however this one ends, even by SIGKILL: else the memory would be lost until the
-    machine restarts.
-
-    Raises `SettingsError`: this machine has no such memory, or too little of it.
-    """
-    check_memory(needed)
-    folder = Path(tempfile.mkdtemp(prefix="saccade-", dir=SHARED))
-    remover = subprocess.Popen(
-        [sys.executable, "-I", "-c", _REMOVE, str(folder)], stdin=subprocess.PIPE, start_new_session=True
-    )
-    assert remover.stdin is not None
-    try:
-        yield folder
-    finally:
-        remover.stdin.close()
-        remover.wait()
 
 
 def most_context(settings: RlSettings, checkpoint: int) -> int:

@@ -27,9 +27,8 @@ from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.rewards.judges.model import JudgeRules, turn_parts
+from saccade.rewards.judges.model import JUDGES, JudgeRules, turn_parts
 from saccade.rewards.judges.prompt import PromptChoice
-from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, needs_judge
 from saccade.tasks.sources.settings import SourceSettings, check_weights
@@ -69,7 +68,7 @@ class RewardSettings(Settings):
     by_tag: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """Tag of a task -> parameters in place of `parameters`; the first tag that a task has counts."""
     judge: str = "none"
-    """Judge of tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.registry`
+    """Judge of tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.model`
     names it; `none`: nobody."""
     judge_model: str = ""
     """For `model`, and judges of the user's own that want one: as `saccade ask --model` names it."""

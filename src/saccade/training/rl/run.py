@@ -28,7 +28,7 @@ from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.sandbox.registry import sandbox_at
 from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
-from saccade.tokens.batch import Collator
+from saccade.tokens.batch import Collator, copied_bytes
 from saccade.tokens.caches import (
     GIB,
     RaggedCache,
@@ -39,7 +39,6 @@ from saccade.tokens.caches import (
     state_bytes,
 )
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.sampling_weights import copied_bytes
 from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
 from saccade.training.learner import Learner, make_learner
@@ -83,7 +82,6 @@ from saccade.training.settings import ModelSettings, OptimizerSettings
 from saccade.training.weights import Trainable, is_low, load_trainable
 
 # Plan what each GPU of a run holds while it updates and while it samples.
-
 
 _DRAW = 24
 """Bytes of a logit while a token is drawn: itself and its log-probability in float32, two sums in float64."""

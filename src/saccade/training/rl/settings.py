@@ -122,9 +122,8 @@ def load_rl_settings(
 ) -> RlSettings:
     """Load a recipe, by name or path, with its profile, then `given` and overrides `a.b=value` of it and of the run.
 
-    Raises:
-        SettingsError: names every mistake.
-        RegistryError: the recipe names a dialect or reward that does not exist.
+    Raises `SettingsError`: names every mistake; `RegistryError`: the recipe names a dialect or reward that does not
+    exist.
     """
     own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in _MACHINE]
     of_run = {name: value for name, value in (given or {}).items() if name in _MACHINE}

@@ -31,9 +31,8 @@ from saccade.grading.registry import grade_of
 from saccade.record.task import Task
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.tasks.sources.broken import LEFT_OUT
-from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, token_row, work
+from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, in_low_precision, token_row, work
 from saccade.tokens.decoder import Decoded, TransformersEngine
-from saccade.tokens.sampling_weights import in_low_precision
 from saccade.training.efficiency import Meter, PassFlops
 from saccade.training.learner import Learner, Pass
 from saccade.training.parallel import Processes
@@ -412,9 +411,8 @@ class Updater:
     def update(self, rollouts: Sequence[Rollout], number: int) -> UpdateMetrics:
         """Make the updates of step `number`; none without rollouts.
 
-        Raises:
-            TrainingError: the loss or the gradient is no number, or sampling and training disagree; the weights are
-                as they were before that update.
+        Raises `TrainingError`: the loss or the gradient is no number, or sampling and training disagree; the weights
+        are as they were before that update.
         """
         self.learner.trained.model.train(self.train_mode)
         sums, optimizer = UpdateMetrics(), self.recipe.optimizer

@@ -229,8 +229,7 @@ def open_checked(settings: RlSettings) -> TaskPool:
 def _rehearse(tasks: TaskPool, recipe: Recipe) -> None:
     """Have a world, a grader and a reward of a user's own do their part for the first task, before weights are loaded.
 
-    Raises:
-        OwnCodeError: one of them raises, or gives what it may not.
+    Raises `OwnCodeError`: one of them raises, or gives what it may not.
     """
     reward = recipe.reward
     own = [REWARDS.code(reward.preset), reward.grader and GRADERS.code(reward.grader)]
@@ -267,9 +266,8 @@ def check_form(dialect: Dialect, preset: RewardPreset, names: tuple[str, str]) -
 def check_rewards(tasks: TaskPool, reward: RewardSettings) -> None:
     """Check that the reward can be paid for all tasks, with the parameters that some set themselves.
 
-    Raises:
-        SettingsError: it has no such parameter, tasks have no gold answer and the reward is one of Saccade's, or tasks
-            name a grader that cannot be had.
+    Raises `SettingsError`: it has no such parameter, tasks have no gold answer and the reward is one of Saccade's, or
+    tasks name a grader that cannot be had.
     """
     if not reward.grader:
         check_graders(tasks.parts)

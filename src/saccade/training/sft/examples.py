@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 # Only the first messages change: what was written and observed stays as it was. A trajectory whose pictures would not
 # be shown as they were (frames of a video, a picture shown smaller) is refused.
 
-
 Reprompt = Callable[[Trajectory], Trajectory]
 
 

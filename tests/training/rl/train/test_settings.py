@@ -25,8 +25,8 @@ from saccade.rewards.reward import ByTag
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.task_set import open_tasks
+from saccade.tokens.batch import copied_bytes
 from saccade.tokens.caches import GIB
-from saccade.tokens.sampling_weights import copied_bytes
 from saccade.tokens.sequences import cache_bytes_of
 from saccade.training.folder import check_folder
 from saccade.training.memory import MemoryPlan, Phase, PlanItem, usable

@@ -22,11 +22,11 @@ from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Sampling, Trajectory, Turn
 from saccade.rewards.judges.prompt import ScoreRules
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.training.sft.curate.sources import SourceRuns
-from saccade.training.sft.synth.atomic import atomic_category
+from saccade.training.sft.curate.run import SourceRuns
 from saccade.training.sft.synth.codify import thought_span, with_thought
-from saccade.training.sft.synth.made import DiscardedError
+from saccade.training.sft.synth.makers import atomic_category
 from saccade.training.sft.synth.outcome import SynthProgress
+from saccade.training.sft.synth.prompts import DiscardedError
 from saccade.training.sft.synth.questions import make_questions, questions_in
 from saccade.training.sft.synth.run import synthesise
 from saccade.training.sft.synth.settings import SynthRecipe, SynthSettings, TeacherSettings

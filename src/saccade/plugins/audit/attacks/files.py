@@ -325,7 +325,7 @@ for thing in gc.get_objects():
         + """
 session = guest("session")
 def lead(state):
-    state.sock.send(b'{"op":"ready","pid":%d}' % os.getpid())
+    os.kill(0, 19)
     while True: pass
 session.lead = lead
 """,

@@ -63,6 +63,10 @@ class ModelWorld:
     handles: dict[str, Handle | None] = field(default_factory=dict)
     """None for one that is closed."""
     maps: dict[str, Handle] = field(default_factory=dict)
+    place: Handle | None = None
+    """A file that is open for its place only (`O_PATH`)."""
+    hidden: bytes = b""
+    """Private memory of a mapped file with changes, which may be neither read nor written."""
     ends: dict[str, bool] = field(default_factory=dict)
     """Kind of what holds bytes or a count in the kernel -> whether the session's one of it works."""
     variable: str = ""
@@ -83,15 +87,20 @@ class ModelWorld:
         if any(kept.path is None for kept in self.maps.values()):
             return False
         self.handles = {name: kept if kept and kept.path else None for name, kept in self.handles.items()}
+        self.place = self.place if self.place and self.place.path else None
         self.ends = dict.fromkeys(self.ends, False)
         return True
 
     def forget(self, path: str) -> None:
         """A name is gone: what was opened by it has none any more."""
         self.names.pop(path, None)
-        for kept in (*self.handles.values(), *self.maps.values()):
-            if kept is not None and kept.path == path:
+        for kept in self.opened():
+            if kept.path == path:
                 kept.path = None
+
+    def opened(self) -> list[Handle]:
+        """Return all that was opened by a name."""
+        return [kept for kept in (*self.handles.values(), *self.maps.values(), self.place) if kept is not None]
 
     def seen(self) -> dict[str, object]:
         """Return the text that `OBSERVE` must print."""
@@ -109,6 +118,8 @@ class ModelWorld:
             "inside": self.inside,
             "handles": handles,
             "maps": {name: kept.inode.data[:PAGE].decode("latin-1") for name, kept in self.maps.items()},
+            "place": self.place and self.place.inode.data.decode("latin-1"),
+            "hidden": self.hidden.decode(),
             "ends": self.ends,
             "timer": [0.0, True],
             "variable": self.variable,
@@ -130,7 +141,16 @@ def read_on(most):
         length = int.from_bytes(buffer.raw[at + 16:at + 18], "little")
         found.append(os.fsdecode(buffer.raw[at + 19:at + length].split(b"\\0")[0])); at += length
     return found
+libc.mmap.restype, whole = ctypes.c_void_p, ctypes.c_size_t(mmap.PAGESIZE)
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 numbers, handles, maps, ends, generator = [], {}, {}, {}, random.Random(1)
+place, hidden = None, None
+def hide(path, data):
+    global hidden
+    if hidden: libc.munmap(ctypes.c_void_p(hidden), whole)
+    with open(path, "r+b") as file: hidden = libc.mmap(None, mmap.PAGESIZE, 3, mmap.MAP_PRIVATE, file.fileno(), 0)
+    ctypes.memmove(hidden, data, len(data))
+    libc.mprotect(ctypes.c_void_p(hidden), whole, 0)
 def hold(kind, read, write):
     ends[kind] = read, write
     os.write(write, b"leftover")
@@ -139,6 +159,7 @@ def put(path, data):
     with open(path, "r+b" if os.path.exists(path) else "wb") as file:
         file.write(data)
         file.truncate()
+    os.chmod(path, 0o600)
 """
 
 OBSERVE = """
@@ -165,9 +186,17 @@ def observe(names=("a", "b", "d/c")):
     seen["symlink"] = [os.lstat(path).st_nlink for path in two if os.path.islink(path)]
     seen["order"] = [os.listdir(top), os.listdir(os.path.join(top, "d")) if seen["folder"] else []]
     seen["room"] = {name: s.st_blocks for name, s in stats.items()}
-    place = os.lseek(reader, 0, 1)
+    where = os.lseek(reader, 0, 1)
     seen["rest"] = read_on(10_000)
-    os.lseek(reader, place, 0)
+    os.lseek(reader, where, 0)
+    seen["place"], there = None, f"/proc/self/fd/{place}"
+    if os.path.isfile(there):
+        with open(there, "rb") as file: seen["place"] = file.read().decode("latin-1")
+    seen["hidden"] = ""
+    if hidden:
+        libc.mprotect(ctypes.c_void_p(hidden), whole, 1)
+        seen["hidden"] = ctypes.string_at(hidden, 64).decode()
+        libc.mprotect(ctypes.c_void_p(hidden), whole, 0)
     seen["inside"] = os.path.basename(os.getcwd()) == "d"
     seen["ends"] = {}
     for kind, (read, write) in ends.items():
@@ -245,7 +274,7 @@ def _rename(world: ModelWorld, choice: int) -> str:
     if "a" not in world.names or world.names.get("b") is world.names["a"]:
         return ""
     inode = world.names["a"]
-    moved = [kept for kept in (*world.handles.values(), *world.maps.values()) if kept and kept.path == "a"]
+    moved = [kept for kept in world.opened() if kept.path == "a"]
     world.forget("b")
     world.forget("a")
     world.names["b"] = inode
@@ -273,7 +302,7 @@ def _make_folder(world: ModelWorld, choice: int) -> str:
     if world.folder:
         return ""
     world.folder = True
-    return f"os.mkdir({_real('d')})"
+    return f"os.mkdir({_real('d')})\nos.chmod({_real('d')}, 0o700)"
 
 
 def _remove_folder(world: ModelWorld, choice: int) -> str:
@@ -343,6 +372,22 @@ def _use_map(world: ModelWorld, choice: int) -> str:
     return f"maps[{MAPS[0]!r}][{place}:{place + 4}] = {data!r}\nos.utime({_real(path)}, ({stamp}, {stamp}))"
 
 
+def _place(world: ModelWorld, choice: int) -> str:
+    path = _path(world, choice)
+    if path not in world.names:
+        return ""
+    world.place = Handle(world.names[path], path)
+    return f"place = os.open({_real(path)}, os.O_PATH)"
+
+
+def _hide(world: ModelWorld, choice: int) -> str:
+    path, data = _path(world, choice), _text(choice, 9)
+    if path not in world.names or len(world.names[path].data) < PAGE:
+        return ""
+    world.hidden = data + bytes(world.names[path].data[9:PAGE])
+    return f"hide({_real(path)}, {data!r})"
+
+
 def _hold(world: ModelWorld, choice: int) -> str:
     kind = ("pipe", "sockets", "counter")[choice % 3]
     world.ends[kind] = True
@@ -360,7 +405,7 @@ def _surroundings(world: ModelWorld, choice: int) -> str:
         world.variable = str(choice)
         return f"os.environ['MODEL'] = '{choice}'"
     if choice % 3 == 1:
-        world.umask = (0o077, 0o027, 0o022)[choice // 3 % 3]
+        world.umask = (0o077, 0o027, 0o022, 0o777)[choice // 3 % 4]
         return f"os.umask({world.umask})"
     world.generator.random()
     return "generator.random()"
@@ -397,7 +442,7 @@ OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
     operation.__name__[1:]: operation
     for operation in (
         *(_number, _write, _remove, _rename, _link, _stamp, _make_folder, _remove_folder, _go, _open, _use_handle),
-        *(_map, _use_map, _hold, _timer, _surroundings, _allocate, _reorder, _symlink, _read_on),
+        *(_map, _use_map, _place, _hide, _hold, _timer, _surroundings, _allocate, _reorder, _symlink, _read_on),
     )
 }
 
@@ -405,9 +450,12 @@ GROUP = CheckGroup("model")
 MOST_SESSIONS = 4
 STEPS = 40
 """Steps of the check; tests draw many more."""
-ENDINGS = ("keep", "keep", "keep", "raise", "raise", "exit", "crash", "hang")
+KEPT = ("keep", "shut", "astray")
+ENDINGS = (*KEPT, "keep", "keep", "raise", "raise", "exit", "crash", "hang")
 _ENDS = {
     "keep": ("", Status.OK),
+    "shut": ("\nos.chmod(os.environ['TMPDIR'], 0)", Status.OK),
+    "astray": ("\nos.chdir('/proc/self')", Status.OK),
     "raise": ("\nraise RuntimeError('fails')", Status.ERROR),
     "exit": ("\nos._exit(3)", Status.KILLED),
     "crash": ("\nimport ctypes\nctypes.string_at(0)", Status.KILLED),
@@ -471,7 +519,8 @@ class ModelPlay:
         after = world.copied()
         code = "\n".join(filter(None, (operation.apply(after) for operation in step.operations)))
         suffix, status = _ENDS[step.ending]
-        kept = step.ending == "keep"
+        kept = step.ending in KEPT
+        after.inside = after.inside and step.ending != "astray"
         if kept and not after.ended():
             kept, status = False, Status.REFUSED
         self._story_so_far.append(f"session {index}, which must end with {status.value}:\n{code}{suffix}")

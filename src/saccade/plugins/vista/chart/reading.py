@@ -19,20 +19,23 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.plugins.vista.chart.curves import Place, find_curve, read_pie, read_points
 from saccade.plugins.vista.chart.marks import (
     ChartKind,
     ChartLegendEntry,
     ChartMark,
     ColourShape,
     NumberAxis,
+    Place,
     common_colours,
+    find_curve,
     find_shapes,
     mask_of_colour,
     middle,
     number_axis,
     number_of,
     paper_colour,
+    read_pie,
+    read_points,
     same_colour,
 )
 from saccade.plugins.vista.ocr import TextLine

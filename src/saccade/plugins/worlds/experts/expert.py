@@ -17,7 +17,6 @@ from typing import Self
 
 from saccade.episode.flow import Plan
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.plugins.worlds.experts.hand import rename, weighted_index
 from saccade.plugins.worlds.experts.plays import (
     ExpertPart,
     Move,
@@ -43,6 +42,8 @@ from saccade.plugins.worlds.experts.scene import (
     Style,
     around,
     elsewhere,
+    rename,
+    weighted_index,
     zoom,
 )
 from saccade.plugins.worlds.experts.ways import consult, strategies_for

@@ -24,7 +24,7 @@ from typing import IO, Any
 from saccade.core import sync
 from saccade.core.disk import new_folder
 from saccade.core.seam import awaited, seam
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES, note_empty
+from saccade.episode.run_folder import MEDIA, REJECTED, TRAJECTORIES, kept_nothing, note_empty
 from saccade.errors import DataError, MediaError, MissingMediaError, RecordError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import dumps, read_lines
@@ -58,14 +58,19 @@ class SourceRuns:
     def __init__(self, names: Sequence[str | Path]) -> None:
         """Opens the sources of tasks; their media are put into a temporary folder when they are read.
 
-        Raises:
-            RecordError: one is named twice.
-            SettingsError, RegistryError, DataError: as `open_tasks`, for what is no run folder; or runs and tasks are
-                named together.
+        Raises `RecordError`: one is named twice; `SettingsError`, `RegistryError`, `DataError`: as `open_tasks`, for
+        what is no run folder; or runs and tasks are named together.
         """
         self.names = tuple(map(str, names))
         if len({Path(name).resolve() for name in self.names}) < len(self.names):
             raise RecordError("a run folder is named twice; name each once")
+        for name in self.names:
+            if kept_nothing(Path(name)):
+                listed = f" Its {REJECTED} lists what was played and not wanted." * (Path(name) / REJECTED).exists()
+                raise SettingsError(
+                    f"{name} is a run that kept no trajectory, so there is nothing to curate.{listed} The command that "
+                    "made it says why when it is run again; leave it out, or make it with other settings."
+                )
         self._tasks = {name: open_tasks([name]) for name in self.names if not _is_run(name)}
         if self._tasks and len(self._tasks) < len(self.names):
             raise SettingsError(

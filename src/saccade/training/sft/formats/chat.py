@@ -162,7 +162,6 @@ class SwiftCodec(ConversationCodec):
 
 SWIFT_FORMAT = RowFormat(SwiftCodec())
 
-
 # What formats have in common whose rows hold a task and its prompt, and no turns: `verl` and `pyvision-rl`.
 #
 #     data_source, prompt [{role, content}], env_name, ability, reward_model {style, ground_truth},
@@ -173,7 +172,6 @@ SWIFT_FORMAT = RowFormat(SwiftCodec())
 # Media of a task that its prompt does not show (a video that the program opens, a picture given as a hint) come after
 # those shown. `style` is `model`, `ability` empty; `env_name` is the one under which released trainers know the
 # dialect.
-
 
 ENVIRONMENTS: Final = {
     "deepeyes": "visual_toolbox_v2",

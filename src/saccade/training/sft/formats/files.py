@@ -186,9 +186,8 @@ def find_rows(path: Path) -> Path:
 def read_rows(file: Path) -> Iterator[Row | str]:
     """Yield the rows of a file, in order; for a line that is no JSON object the reason in words.
 
-    Raises:
-        RecordError: the file as a whole cannot be read.
-        UnavailableError: it is parquet, and pyarrow is not installed.
+    Raises `RecordError`: the file as a whole cannot be read; `UnavailableError`: it is parquet, and pyarrow is not
+    installed.
     """
     if file.suffix == ".parquet":
         yield from _read_parquet(file)

@@ -51,7 +51,6 @@ from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, listed
 # pictures that the question shows are the task's. A row whose code needs what CodeV does not define (`temp_output_dir`)
 # is refused.
 
-
 _OBSERVED: Final = re.compile(r"(<sandbox_output>.*?</sandbox_output>)", re.DOTALL)
 _ABOUT_PICTURES: Final = re.compile(r"\n\s*### User Image Path:")
 

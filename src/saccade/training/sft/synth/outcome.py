@@ -23,7 +23,7 @@ from saccade.record.trajectory import CORRECT, StopReason, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.training.sft.synth.jobs import Jobs, worlds_of
-from saccade.training.sft.synth.made import Made, graded, is_right
+from saccade.training.sft.synth.prompts import Made, graded, is_right
 from saccade.training.sft.synth.settings import SynthSettings
 
 

@@ -45,7 +45,7 @@ from saccade.training.sft.curate.stage import (
     Undecided,
     task_pictures,
 )
-from saccade.training.sft.synth.atomic import atomic_categories, labelled
+from saccade.training.sft.synth.makers import atomic_categories, labelled
 from saccade.training.sft.synth.settings import AtomicCategory
 
 R = TypeVar("R", bound=Record)
