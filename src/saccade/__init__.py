@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from saccade.sandbox.remote import RemoteSandbox as RemoteSandbox
     from saccade.sandbox.result import RunResult as RunResult
     from saccade.sandbox.sync import SyncSandbox as SyncSandbox
-    from saccade.tasks.own_media import task_from_files as task_from_files
+    from saccade.tasks.media import task_from_files as task_from_files
     from saccade.tasks.sources.task_set import open_tasks as open_tasks
     from saccade.tasks.worlds import load_world as load_world
     from saccade.training.rl.recipe import load_recipe as load_recipe
@@ -96,7 +96,7 @@ PUBLIC = {
     },
     "Tasks and media": {
         "record.task": "AnswerType EvidenceBox NamedMedia Task",
-        "tasks.own_media": "task_from_files",
+        "tasks.media": "task_from_files",
         "tasks.sources.task_set": "open_tasks",
         "tasks.worlds": "load_world",
         "media.store": "MediaStore",

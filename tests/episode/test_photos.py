@@ -21,7 +21,7 @@ from saccade.record.content import Answer, Code, ToolCall
 from saccade.record.execution import Status
 from saccade.record.trajectory import FinishReason, StopReason, Trajectory
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.own_media import task_from_files
+from saccade.tasks.media import task_from_files
 
 from .support import photo, timeless
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from saccade.episode.flow import Plan
 from saccade.errors import SettingsError
+from saccade.evals.api import regrade
 from saccade.evals.metrics import CIRCULAR_NUMBER, card_numbers, question_of, whole_questions
-from saccade.evals.regrade import regrade
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.run import evaluate
 from saccade.evals.stored import merge

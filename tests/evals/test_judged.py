@@ -20,12 +20,12 @@ from saccade.errors import (
     SaccadeError,
     SettingsError,
 )
+from saccade.evals import api as regrade_module
 from saccade.evals import judged as judged_module
-from saccade.evals import regrade as regrade_module
 from saccade.evals import run as run_module
+from saccade.evals.api import Regrading, regrade
 from saccade.evals.grades import BY_JUDGE, BY_RULE, EvalProgress
 from saccade.evals.intervals import ContingencyTable, agreement
-from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
 from saccade.evals.run import continuing, evaluate
 from saccade.evals.stored import merge, run_settings

@@ -26,7 +26,7 @@ from saccade.models.base import Model
 from saccade.record.codec import read_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Trajectory
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.task_set import open_tasks
 
 

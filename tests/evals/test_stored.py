@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from saccade.errors import ModelLostError, RecordError, RegistryError, SettingsError, UnavailableError
+from saccade.evals.api import Regrading, regrade
 from saccade.evals.grades import SampleFailure
-from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import WRITERS, export, read_rows, table
 from saccade.evals.run import continuing, evaluate
 from saccade.evals.stored import merge

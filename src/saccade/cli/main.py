@@ -86,7 +86,7 @@ VERBS: Mapping[str, Verb] = {
     "show": Verb("saccade.cli.runs:show_verb", "Make a page of a run's episodes, and open it.", _ASK),
     "synth": Verb("saccade.cli.data:synth_verb", "Make trajectories for fine-tuning, by experts or a teacher.", _TRAIN),
     "tasks": Verb("saccade.cli.tasks:app", "Check, show and write tasks from any source.", _TRAIN),
-    "tools": Verb("saccade.cli.tools:app", "List typed tools with what each needs, or serve them.", _ASK),
+    "tools": Verb("saccade.cli.list:tools_verb", "List typed tools with what each needs, or serve them.", _ASK),
     "view": Verb("saccade.cli.runs:view_verb", "Follow evaluations in the browser while they run.", _MEASURE),
 }
 

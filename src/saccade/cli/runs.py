@@ -280,8 +280,8 @@ def regrade(
 ) -> None:
     """Grade a stored run again, without the model, and list the samples that changed; the earlier verdicts are kept."""
     from saccade.cli.screen import screen
-    from saccade.evals.regrade import Regrading
-    from saccade.evals.regrade import regrade as regraded
+    from saccade.evals.api import Regrading
+    from saccade.evals.api import regrade as regraded
     from saccade.evals.summary import summary_text
 
     if headline not in ("", "rule", "judge"):

@@ -38,8 +38,7 @@ from saccade.models.base import Model
 from saccade.models.registry import PROVIDERS, Provider, check_sampling, load_model, provider_of, unheard_sampling
 from saccade.record.execution import Execution, Status
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
-from saccade.tasks.frames import FrameSettings
-from saccade.tasks.own_media import TAKEN, OwnMedia, brought
+from saccade.tasks.media import TAKEN, FrameSettings, OwnMedia, brought
 
 # Which dialect suits a model, where nobody names one; and which the model cannot speak at all.
 #

@@ -19,8 +19,7 @@ from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.sandbox.registry import has_own_limits
-from saccade.tasks.frames import FrameSettings, framed, sampled
-from saccade.tasks.own_media import own_name
+from saccade.tasks.media import FrameSettings, framed, own_name, sampled
 
 if TYPE_CHECKING:
     pass

@@ -15,7 +15,7 @@ from saccade.dialects.base import Dialect, opened
 from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import NamedMedia, Task
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 
 if TYPE_CHECKING:
     from saccade.tasks.sources.task_set import OpenSource

@@ -36,7 +36,7 @@ from saccade.tasks.benchmarks.card import Card, PaperSettings
 from saccade.tasks.benchmarks.loaders.rows import load_loader
 from saccade.tasks.benchmarks.registry import load_card, recorded_card
 from saccade.tasks.benchmarks.row_files import RowProblem, SourceRow, matches
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.resolve import CardReader
 from saccade.tasks.sources.settings import SourceSettings, rotated, rotations, shuffled
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded

@@ -65,7 +65,7 @@ from saccade.record.trajectory import StopReason, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.client import JudgeClient
 from saccade.sandbox.base import Sandbox
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.broken import BROKEN, found_again
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of, with_knobs
 from saccade.tasks.sources.settings import SourceSettings, Turns, check_weights, most_in_shares

@@ -31,7 +31,7 @@ from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import CORRECT, FinishReason, Score, StopReason, Trajectory, Turn
 from saccade.report.picture_book import PictureBook, ShownMedia
 from saccade.report.words import count, cut_end, duration, known_sum, money, readable, short_model, some, stop_words
-from saccade.tasks.own_media import own_name
+from saccade.tasks.media import own_name
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer

@@ -339,7 +339,7 @@ ToolServer: TypeAlias = Callable[[ToolServeSettings, str | None, str, int, str],
 
 TOOL_SERVERS: Final = Registry[ToolServer](
     "tool-servers",
-    {"processes@1": "saccade.cli.tools:serve_in_processes"},
+    {"processes@1": "saccade.cli.list:serve_in_processes"},
     lambda value: "" if callable(value) else f"it is {described(value)}, which cannot be called",
 )
 """Other packages add servers by the entry point group `saccade.tool-servers`."""

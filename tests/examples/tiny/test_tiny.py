@@ -17,7 +17,7 @@ from saccade.episode.run_folder import TRAJECTORIES, RunFolder
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.plugins.worlds.cli import Exam, ExamRow, hold_exam
-from saccade.plugins.worlds.solvers.questions import solver_for
+from saccade.plugins.worlds.solvers import solver_for
 from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code, Message, TextPart
 from saccade.record.task import Task

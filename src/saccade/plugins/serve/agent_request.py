@@ -25,8 +25,7 @@ from saccade.media.decode import is_url
 from saccade.media.store import from_base64
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason, Trajectory
 from saccade.sandbox.base import MIB
-from saccade.tasks.frames import FrameSettings
-from saccade.tasks.own_media import NamedBytes, OwnMedia
+from saccade.tasks.media import FrameSettings, NamedBytes, OwnMedia
 
 
 class AgentServeSettings(BaseModel):

@@ -26,7 +26,7 @@ from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.execution import Execution
 from saccade.sandbox.base import MIB, Binding, Sandbox, Session, SessionOptions, VideoFile
-from saccade.tasks.own_media import OwnMedia, Taken, take
+from saccade.tasks.media import OwnMedia, Taken, take
 from saccade.tools.context import Numbering, ToolContext
 from saccade.tools.definition import Xyxy, pixel_box
 from saccade.tools.toolbox import Toolbox

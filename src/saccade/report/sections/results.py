@@ -407,7 +407,7 @@ def verdict(runs: Sequence[EvalRun]) -> str:
         ]
         return " ".join(f"{name} holds {what}." for name, what in held)
     (best, top), *others = graded
-    right = f"{percent(top.avg)} % right"
+    right = f"{percent(top.avg)}% right"
     if not others:
         ends = " to ".join(map(short_percent, top.interval or ()))
         return f"{best.name} is {right}, {ends}, of {some(top.tasks, 'task')}."
@@ -423,7 +423,7 @@ def verdict(runs: Sequence[EvalRun]) -> str:
     sure = found.p * len(others) < _LEVEL
     word = "more than chance" if sure else "not certain"
     word += f", as one of {len(others)} comparisons" if len(others) > 1 else ""
-    first = f"{best.name} is right most often ({percent(top.avg)} %)," if len(others) > 1 else f"{best.name} is"
+    first = f"{best.name} is right most often ({percent(top.avg)}%)," if len(others) > 1 else f"{best.name} is"
     gap = f"{short_percent(abs(found.difference))} points {'better' if found.difference > 0 else 'worse'}"
     return f"{first} {gap} than {other.name}, {ends}, {p}: {word}."
 

@@ -23,7 +23,7 @@ from saccade.plugins.worlds.canvas import GRIDS, SEARCH, Box, ViewBox, holds_mid
 from saccade.plugins.worlds.experts.plays import Seen, observed, read
 from saccade.plugins.worlds.experts.scene import rename
 from saccade.plugins.worlds.signs import PLATES, found_line
-from saccade.plugins.worlds.solvers.questions import solver_for
+from saccade.plugins.worlds.solvers import solver_for
 from saccade.record.content import Action, Answer, Code, ImagePart, Message
 from saccade.record.task import Task, parse
 from saccade.record.trajectory import FinishReason
