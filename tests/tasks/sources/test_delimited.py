@@ -104,6 +104,9 @@ def test_bytes_of_no_encoding_are_refused_with_what_to_do(tmp_path: Path) -> Non
     (tmp_path / "t.csv").write_bytes(b"question,answer\n\x81\x8d\xff\x81,x\n")
     with pytest.raises(DataError, match=r'Save it as UTF-8, or say encoding = "\.\.\."'):
         rows_of(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_bytes(b"PK\x03\x04" + bytes(99))
+    with pytest.raises(DataError, match=r"is a workbook, .* Save the sheet as CSV"):
+        rows_of(tmp_path / "t.csv")
 
 
 def test_excels_own_habits(tmp_path: Path) -> None:

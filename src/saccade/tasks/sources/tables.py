@@ -457,6 +457,8 @@ def encoding_of(head: bytes, file: Path) -> str:
     """Return the encoding of a text file from its beginning, by the rule above; a code page is said in the log. Raises
     `DataError` if none fits.
     """
+    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise DataError(f"{file} is a workbook, as Excel's, whatever its name says. Save the sheet as CSV.")
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding
