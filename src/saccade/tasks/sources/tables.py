@@ -436,7 +436,7 @@ def separator_of(lines: Iterable[str]) -> str:
     beginning = list(_records(lines, 2))
 
     def fit(sign: str) -> tuple[bool, int]:
-        cells = [len(row) for row in csv.reader(beginning, delimiter=sign)]
+        cells = [len(row) for row in csv.reader(beginning, delimiter=sign) if row]
         return len(set(cells[:2])) == 1 < max(cells, default=0), cells[0] if cells else 0
 
     return max(_SEPARATORS, key=fit)
