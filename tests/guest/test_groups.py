@@ -67,7 +67,7 @@ def test_one_that_has_ended_does_not_stand() -> None:
 
 def test_who_is_in_a_group_and_what_is_known_of_it(child: int) -> None:
     os.setpgid(child, child)
-    assert (groups.group_of(child), groups.is_child(child), groups.threads(child)) == (child, True, 1)
+    assert (groups.group_of(child), groups.threads(child)) == (child, 1)
     assert not groups.empty(child)
     assert child in groups.children()
     until(lambda: groups.asleep(child))
@@ -92,7 +92,7 @@ def test_of_one_that_is_gone_nothing_is_known() -> None:
     groups.stop(pid)
     groups.kill_group(pid)
     assert (groups.group_of(pid), groups.threads(pid), groups.cpu_seconds(pid)) == (0, 0, 0.0)
-    assert (groups.asleep(pid), groups.was_killed(pid), groups.is_child(pid)) == (False, False, False)
+    assert (groups.asleep(pid), groups.was_killed(pid)) == (False, False)
 
 
 def test_one_that_ended_by_itself_was_not_killed() -> None:

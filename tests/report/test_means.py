@@ -178,17 +178,17 @@ def test_every_run_is_compared_with_the_first() -> None:
 @pytest.mark.parametrize(
     ("rights", "says"),
     [
-        ({"a": 6}, "a is 75.0 % right, 40.9 to 92.9, of 8 tasks."),
+        ({"a": 6}, "a is 75.0% right, 40.9 to 92.9, of 8 tasks."),
         ({"a": 6, "b": 2}, "a is 50.0 points better than b, 1.8 to 75.2, p = 0.12: not certain."),
         ({"a": 0, "b": 8}, "b is 100.0 points better than a, 54.1 to 100.0, p = 0.0078: more than chance."),
         ({"a": 3, "b": 3}, "a and b are equally often right, −21.7 to 21.7 points apart, p = 1."),
         (
             {"a": 0, "b": 4, "c": 8},
-            "c is right most often (100.0 %), 100.0 points better than a, 54.1 to 100.0, p = 0.0078: more than chance, "
+            "c is right most often (100.0%), 100.0 points better than a, 54.1 to 100.0, p = 0.0078: more than chance, "
             "as one of 2 comparisons.",
         ),
         ({"a": None}, "a holds 8 samples, none graded."),
-        ({"a": None, "b": 8}, "b is 100.0 % right, 67.6 to 100.0, of 8 tasks."),
+        ({"a": None, "b": 8}, "b is 100.0% right, 67.6 to 100.0, of 8 tasks."),
         ({}, ""),
     ],
 )
@@ -204,4 +204,4 @@ def test_the_verdict_of_runs_that_cannot_be_compared() -> None:
     empty, one, other = run("e", []), run("a", of("vstar@1", 6, 8)), run("b", of("charxiv@1", 2, 8))
     assert verdict([empty]) == "e holds no samples."
     assert results([empty]) is None
-    assert verdict([one, other]) == "a: 75.0 % right. It shares no graded task with b, so they are not compared."
+    assert verdict([one, other]) == "a: 75.0% right. It shares no graded task with b, so they are not compared."

@@ -73,7 +73,7 @@ def states(pids: set[int]) -> list[str]:
 
 async def states_at_rest(before: set[int]) -> list[str]:
     """States of the processes that have come since, when the rehearsal of the next call should be over."""
-    await asyncio.sleep(0.7)
+    await asyncio.sleep(0.2)
     for _ in range(100):
         if set(found := states(descendants() - before)) == {"T"}:
             break

@@ -22,7 +22,7 @@ from saccade.media.decode import decode
 from saccade.media.store import MediaStore, StoredImage
 from saccade.plugins.audit.attacks.runner import descendants
 from saccade.record.execution import Status
-from saccade.sandbox.base import Limits, SessionOptions
+from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.isolation import Isolation, Layer, LayerState
 from saccade.sandbox.local import LocalSandbox
 
@@ -215,16 +215,27 @@ async def test_a_call_that_waits_while_its_session_goes_ends_without_an_exceptio
     assert (await asyncio.wait_for(waiting, 100)).status is Status.LOST
 
 
-@pytest.mark.parametrize("code", ["while True: pass", "import time\ntime.sleep(3000)", "import os\nos.kill(0, 19)"])
-async def test_closing_a_session_ends_its_call(code: str) -> None:
-    async with LocalSandbox(limits=Limits(wall_seconds=3000, cpu_seconds=3000)) as box:
-        sessions = [await box.open() for _ in range(3)]
-        calls = [asyncio.create_task(session.run("1\n" + code)) for session in sessions]
-        await asyncio.sleep(0.3)
-        for session in sessions:
-            await session.close()
-        for result in await asyncio.gather(*calls):
-            assert (result.status, result.traceback) == (Status.KILLED, "the session was closed while the code ran")
+@pytest.mark.asyncio(loop_scope="session")
+async def test_closing_a_session_ends_its_call(box: LocalSandbox) -> None:
+    codes = ("while True: pass", "import time\ntime.sleep(3000)", "import os\nos.kill(0, 19)")
+    sessions = [await box.open() for _ in codes]
+    calls = [asyncio.create_task(session.run("1\n" + code)) for session, code in zip(sessions, codes, strict=True)]
+    await asyncio.sleep(0.3)
+    for session in sessions:
+        await session.close()
+    for result in await asyncio.gather(*calls):
+        assert (result.status, result.traceback) == (Status.KILLED, "the session was closed while the code ran")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_private_changes_of_a_mapped_file_outlive_its_removal_by_a_call_that_fails(box: LocalSandbox) -> None:
+    session = await box.open()
+    await session.run(
+        "import mmap, os\nopen('f', 'wb').write(b'file')\nkept = open('f', 'r+b')\n"
+        "mapped = mmap.mmap(kept.fileno(), 4, access=mmap.ACCESS_COPY)\nmapped[:2] = b'my'"
+    )
+    assert not (await session.run("os.remove('f')\n1 / 0")).ok
+    assert (await session.run("mapped[:], kept.read()")).value == "(b'myle', b'file')"
 
 
 @pytest.mark.asyncio(loop_scope="session")

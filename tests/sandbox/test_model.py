@@ -21,6 +21,7 @@ from saccade.plugins.audit.conformance.model import (
     draw,
     play,
 )
+from saccade.sandbox.local import LocalSandbox
 
 pytestmark = [linux_only, pytest.mark.timeout(3600)]
 
@@ -83,10 +84,10 @@ async def test_thousands_of_steps_with_calls_that_hang() -> None:
             await play(sandbox, draw(random.Random(seed), 100))
 
 
-async def test_a_difference_is_found_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_difference_is_found_and_told(monkeypatch: pytest.MonkeyPatch, box: LocalSandbox) -> None:
     """The model can fail: one that forgets to roll back disagrees with a sandbox that does not."""
     monkeypatch.setattr(ModelWorld, "copied", lambda self: self)
     steps = [ModelStep(0, (ModelOperation("number", 5),), "raise")]
-    async with PROVIDERS["local"](PATIENT) as sandbox:
-        with pytest.raises(ConformanceError, match=r"numbers: expected \[5\], got \[\]"):
-            await play(sandbox, steps)
+    with pytest.raises(ConformanceError, match=r"numbers: expected \[5\], got \[\]"):
+        await play(box, steps)

@@ -157,7 +157,7 @@ async def test_without_its_zygote_whoever_waits_hears_it_and_nothing_stays_open(
 
 async def test_whoever_asks_a_zygote_that_is_gone_hears_of_it_at_once(tmp_path: Path) -> None:
     with pytest.raises(SandboxLostError, match="have died; open a new session"):
-        await asyncio.wait_for(Played(tmp_path).client.order("close", 1), 10)
+        await asyncio.wait_for(Played(tmp_path).client.ask("close", 1), 10)
 
 
 async def test_orders_that_do_not_fit_into_the_socket_go_out_in_their_order(played: Played) -> None:

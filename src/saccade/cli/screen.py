@@ -166,7 +166,9 @@ def screen(notices: Sequence[str] = ()) -> Iterator[ProgressCallback]:
     from saccade.cli.output import plain_column, plain_console, visible
 
     columns = (BarColumn(), MofNCompleteColumn(), plain_column("{task.description}"), TimeRemainingColumn())
-    with Bars(*columns, console=plain_console(stderr=True), transient=True, speed_estimate_period=120) as bars:
+    console = plain_console(stderr=True)
+    hidden = not console.is_terminal  # where it would leave an empty line
+    with Bars(*columns, console=console, transient=True, speed_estimate_period=120, disable=hidden) as bars:
         row = bars.add_task("", total=None)
         began: set[str] = set()
         said = 0

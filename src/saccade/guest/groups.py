@@ -86,7 +86,11 @@ def join(pid: int, cgroups: list[int]) -> None:
 
 def empty(group: int) -> bool:
     """Tell whether none of our children, dead ones that nobody has collected included, is in the group."""
-    return not _has(os.P_PGID, group)
+    try:
+        os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
 
 
 def purge(pid: int) -> bool:
@@ -98,19 +102,6 @@ def purge(pid: int) -> bool:
         return False
     finally:
         os.setpgid(pid, pid)
-    return True
-
-
-def is_child(pid: int) -> bool:
-    """Tell whether `pid` is a child of ours."""
-    return _has(os.P_PID, pid)
-
-
-def _has(kind: int, number: int) -> bool:
-    try:
-        os.waitid(kind, number, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
     return True
 
 

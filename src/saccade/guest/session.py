@@ -120,8 +120,7 @@ def undo_traces(state: Interpreter) -> None:
     """Undo what a discarded call has left outside its memory: files, and what is open."""
     with or_end(state, "what the last code did could not be undone"):
         drain(state.sock)
-        descriptors.give_back_room(state.standing)
-        state.workspace.restore()
+        state.workspace.restore(lambda: descriptors.give_back_room(state.standing))
         if descriptors.put_back(state.standing):
             state.workspace.take_note()
 

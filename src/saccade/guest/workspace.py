@@ -359,8 +359,11 @@ class Workspace:
         self._copies, self._targets, self._times = copies, targets, self._scanned_times
         self._touched, self._spread = set(), set()
 
-    def restore(self) -> None:
-        """Make the folder what it was at the last commit; quick if nothing changed. Raises OSError if it cannot."""
+    def restore(self, give_back_room: Callable[[], object] = lambda: None) -> None:
+        """Make the folder what it was at the last commit; quick if nothing changed. Raises OSError if it cannot.
+
+        `give_back_room` is called where the disk is too small for what is there and what must be made.
+        """
         try:
             changes, same_folders = self._compare()
             if same_folders and changes == Changes() and not self._spread:
@@ -373,6 +376,7 @@ class Workspace:
             self._rebuild()
         except OSError:
             # Whatever stands in the way: nothing that is there is needed.
+            give_back_room()
             fchmod(self.fd, CHANGE)
             empty_folder(self.fd)
             self._rebuild()

@@ -130,7 +130,7 @@ class LiveRun:
             yield f"{settings.asked} · {settings.dialect} · {', '.join(source_name(one) for one in settings.sources)}"
         total = figures(rows, self._run.k)
         ends = f" ({between(total.interval)}, {total.interval_by})" if total.interval is not None else ""
-        yield f"{percent(total.avg)} % right{ends} of {some(total.tasks, 'task')}, {some(len(rows), 'sample')} stored"
+        yield f"{percent(total.avg)}% right{ends} of {some(total.tasks, 'task')}, {some(len(rows), 'sample')} stored"
         if failed:
             yield f"{some(failed, 'sample')} failed"
         yield from spent_text(spent(rows))

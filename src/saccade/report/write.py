@@ -483,7 +483,7 @@ def _outcome(run: TrainingCurves) -> str:
         if points := run.points.get(name):
             first, last = (percent(points[at][1]) for at in (0, -1))
             return (
-                f"{run.name} was {first} % right on {what} at step {points[0][0]:g}, and {last} % at {points[-1][0]:g}."
+                f"{run.name} was {first}% right on {what} at step {points[0][0]:g}, and {last}% at {points[-1][0]:g}."
             )
     return f"{run.name} was trained for {some(run.steps, 'step')}."
 

@@ -295,7 +295,7 @@ class Link:
 
     async def _is_asleep(self) -> bool:
         for _ in range(3):
-            answer, _fds = await self.zygote.order("asleep", self.id)
+            answer, _fds = await self.zygote.ask("asleep", self.id)
             if not answer["asleep"]:
                 return False
             await asyncio.sleep(ASLEEP_SECONDS / 2)
@@ -503,7 +503,7 @@ class Link:
         self._calling = True
         ends = link._ends
         try:
-            answer, [workspace] = await self.zygote.order("workspace", self.id, ends.joins)
+            answer, [workspace] = await self.zygote.ask("workspace", self.id, ends.joins)
         except OrderRefusedError as error:
             raise GuestFaultError(str(error)) from error
         try:
@@ -517,7 +517,7 @@ class Link:
         leaf = link.zygote.coming("leaf", link.id)
         order = {"branch": link.id, "path": answer["path"], **ends.inodes()}
         try:
-            await self.zygote.order("adopt", self.id, **order)
+            await self.zygote.ask("adopt", self.id, **order)
         except OrderRefusedError as error:
             raise GuestFaultError(f"the branch was refused: {error}") from error
         ends.sent()
@@ -532,7 +532,7 @@ class Link:
             self._prepared.cancel()
         try:
             if not self.ended:
-                await self.zygote.order("close", self.id)
+                await self.zygote.ask("close", self.id)
         except (OrderRefusedError, SandboxLostError):
             pass
         finally:

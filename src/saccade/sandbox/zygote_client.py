@@ -88,14 +88,8 @@ class ZygoteClient:
         # Assigned even where the caller of `start` is cancelled meanwhile.
         self._process = await asyncio.to_thread(_spawn, python, cache, control, self._stderr)
 
-    async def order(
-        self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any
-    ) -> tuple[dict[str, Any], list[int]]:
-        """Give an order; its answer (message, descriptors). Raises `OrderRefusedError`, `SandboxLostError`."""
-        return await self.ask(op, session, fds, **fields)
-
     def ask(self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any) -> ZygoteAnswer:
-        """As `order`, without waiting: the answer to come."""
+        """Give an order; the answer to come, which raises `OrderRefusedError` or `SandboxLostError` if it does not."""
         answer = self.coming(op, session)
         self.tell(op, session, fds, **fields)
         return answer

@@ -378,11 +378,12 @@ def test_a_row_beyond_those_that_are_read_keeps_its_last_place() -> None:
     assert cache.step_shape(3, 2) == (3, 128)
 
 
+@pytest.mark.few(1)
 async def test_a_pass_that_cannot_be_captured_is_said_and_run(
-    qwen: TinyPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    captured_policy: TinyPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MediaStore(tmp_path / "media")
-    plain = await rolled(qwen, store)
+    plain = await rolled(captured_policy, store)
     monkeypatch.setattr(sequences, "can_capture", lambda device, checkpoint: True)
 
     def refuse(*args: object, **more: object) -> None:
@@ -391,7 +392,7 @@ async def test_a_pass_that_cannot_be_captured_is_said_and_run(
     monkeypatch.setattr("torch.cuda.graph_pool_handle", lambda: (0, 1))
     monkeypatch.setattr("torch.cuda.CUDAGraph", lambda: None)
     monkeypatch.setattr("torch.cuda.graph", refuse)
-    assert [one.ids().tolist() for one in await rolled(qwen, store)] == [one.ids().tolist() for one in plain]
+    assert [one.ids().tolist() for one in await rolled(captured_policy, store)] == [one.ids().tolist() for one in plain]
     assert [record.getMessage() for record in caplog.records] == [
         "decoding goes on without CUDA graphs, which is slower: a pass was not captured: "
         "operation not permitted when stream is capturing"

@@ -109,6 +109,10 @@ _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "ignore_eos": (False,),
     "use_beam_search": (False,),
     "skip_special_tokens": (True,),
+    "stop": ("", [""]),
+    "verbosity": ("medium",),
+    "include": (["reasoning.encrypted_content"],),
+    "text": ({"format": {"type": "text"}, "verbosity": "medium"}, {"verbosity": "medium"}),
 }
 """Fields of other servers and older clients -> values at which they ask for nothing."""
 
