@@ -18,7 +18,6 @@ from tests.tools.tricky import HERE
 from saccade.errors import ToolLostError
 from saccade.record.execution import Status
 from saccade.tools import workers as pooling
-from saccade.tools import workers as shared
 from saccade.tools.base import ToolCallInput
 from saccade.tools.context import Problem, ProblemKind, ToolContext, ToolResult, failed
 from saccade.tools.definition import Cost
@@ -67,9 +66,9 @@ def raising(error: Exception) -> Deed:
 
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
-    workers = Heard()
-    monkeypatch.setattr(pooling, "Worker", workers)
-    return workers
+    told = Heard()
+    monkeypatch.setattr(pooling, "Worker", told)
+    return told
 
 
 @pytest.fixture
@@ -197,19 +196,19 @@ def test_a_closed_pool_loses_what_waits_and_what_comes_back(heard: Heard) -> Non
 def test_how_many_workers_a_process_has_for_a_class_of_cost(
     monkeypatch: pytest.MonkeyPatch, cores: int | None, cost: Cost, workers: int, count: int, threads: int
 ) -> None:
-    monkeypatch.setattr(shared, "_pools", {})
+    monkeypatch.setattr(pooling, "_pools", {})
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     forgotten: list[object] = []
     monkeypatch.setattr("atexit.unregister", forgotten.append)
-    made = shared.shared_pool(cost, workers)
+    made = pooling.shared_pool(cost, workers)
     assert (made._workers, made._threads) == (count, threads)
-    assert shared.shared_pool(cost, workers) is made
-    assert shared.shared_pool(Cost.LIGHT if cost is Cost.HEAVY else Cost.HEAVY, workers) is not made
-    shared.close_shared_pools()
+    assert pooling.shared_pool(cost, workers) is made
+    assert pooling.shared_pool(Cost.LIGHT if cost is Cost.HEAVY else Cost.HEAVY, workers) is not made
+    pooling.close_shared_pools()
     assert made._closed
     assert made.close in forgotten
-    assert shared.shared_pool(cost, workers) is not made
-    shared.close_shared_pools()
+    assert pooling.shared_pool(cost, workers) is not made
+    pooling.close_shared_pools()
 
 
 class Slow(Heard):

@@ -21,13 +21,14 @@ from tests.tools.tricky import HERE
 from saccade.errors import ToolLostError
 from saccade.media.store import MediaStore
 from saccade.record.execution import Status
-from saccade.tools import workers as pool_module
+from saccade.tools import workers
 from saccade.tools.base import ToolCallInput
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
+from saccade.tools.definition import Cost
 from saccade.tools.registry import ToolSource, make_tool
 from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
-from saccade.tools.workers import PooledTool, Worker, WorkerDiedError, WorkerPool
+from saccade.tools.workers import PooledTool, Worker, WorkerDiedError, WorkerPool, shared_pool
 
 EMPTY = ToolContext({})
 
@@ -186,22 +187,10 @@ async def test_parallel_calls_do_not_wait_for_each_other_nor_hold_the_loop() -> 
 
 def test_a_wrong_call_needs_no_worker(context: ToolContext) -> None:
     box = Toolbox.of("crop", calls=ToolCallSettings(workers=7))
-    from saccade.tools.definition import Cost
-    from saccade.tools.workers import shared_pool
-
     wrong = box.call("crop", {"bx": [0, 0, 1, 1]}, context)
     assert wrong.problem is not None
     assert wrong.problem.kind is ProblemKind.ARGUMENT_NAME
     assert shared_pool(Cost.LIGHT, 7).pids() == ()
-
-
-def test_a_machine_that_does_not_tell_its_cores_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from saccade.tools.definition import Cost
-    from saccade.tools.workers import close_shared_pools, shared_pool
-
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert shared_pool(Cost.LIGHT, 0) is shared_pool(Cost.LIGHT, 1)
-    close_shared_pools()
 
 
 def test_a_closed_pool_loses_what_it_had() -> None:
@@ -303,8 +292,8 @@ def test_a_worker_that_does_not_start_is_ended(
         return made[-1]
 
     monkeypatch.setattr(subprocess, "Popen", started)
-    monkeypatch.setattr(pool_module, "_PROGRAM", program)
-    monkeypatch.setattr(pool_module, "START_SECONDS", seconds)
+    monkeypatch.setattr(workers, "_PROGRAM", program)
+    monkeypatch.setattr(workers, "START_SECONDS", seconds)
     with pytest.raises(ToolLostError, match=f"a worker process for tools does not start: {why}"):
         Worker(1)
     assert made[0].returncode is not None

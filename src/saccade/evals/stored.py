@@ -261,11 +261,11 @@ def _numbers(summary: Summary) -> _Numbers:
 
 
 def _stored(path: Path, lines: int) -> _Numbers | None:
-    """Return the numbers of `summary.json`; None if it is not of all stored samples, or an older version wrote it."""
+    """Return the numbers of `summary.json`; None if it is not of all stored samples."""
     try:
         data = json.loads((path / SUMMARY).read_bytes())
         spent, total = data["spent"], data["total"]
-        if spent["samples"] != lines or "interval_by" not in total:
+        if spent["samples"] != lines:
             return None
         dollars = spent["dollars"]
         interval = Interval(*total["interval"]) if total["interval"] is not None else None

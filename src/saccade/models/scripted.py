@@ -67,9 +67,7 @@ class ScriptedModel:
 
 
 def scripted_from_file(path: Path) -> ScriptedModel:
-    """Return the model that plays the JSON list of texts in `path`. Raises `SettingsError` if there is no such file, or
-    it is no list of texts.
-    """
+    """Return the model that plays the JSON list of texts in `path`. Raises `SettingsError` where there is none."""
     try:
         texts = TypeAdapter(list[str]).validate_json(path.read_bytes(), strict=True)
     except (OSError, ValidationError) as error:
@@ -102,17 +100,10 @@ def speak(text: str, request: Request, model: str, on_text: Callable[[str], None
     )
 
 
-# A JSON list of texts, played in order.
-
-
-def _model(provider: Provider, name: str) -> ScriptedModel:
-    return scripted_from_file(Path(name))
-
-
 SCRIPTED = Provider(
     name="scripted",
     description="A JSON list of texts, played in order, as in `scripted:FILE.json`.",
-    make=_model,
+    make=lambda provider, name: scripted_from_file(Path(name)),
     samples=False,
     stop_strings="the script's reader",
     continues=True,

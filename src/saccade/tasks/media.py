@@ -44,14 +44,9 @@ if TYPE_CHECKING:
     from saccade.media.video import AtRate, Uniform
 
 
-# Sample frames of a task's videos before the episode, as pictures or, for dialects that show videos, as videos.
-#
-#     saccade ask clip.mp4 "What falls over?" --set frames.fps=1 ...
-#     saccade eval vsi-bench --dialect direct --set frames.fps=1 ...
-#
-# The same frames for every model: uniform in time (`fps`) or in number (`count`), at most `most` of them, each within
-# `pixels`. A task's id stays, so that runs at several rates can be compared. Figure 4 of PyVision-RL has such
-# baselines.
+# Sample frames of a task's videos before the episode, as pictures or, for dialects that show videos, as videos: the
+# same for every model, as with `saccade eval vsi-bench --set frames.fps=1`. A task's id stays, so that runs at several
+# rates can be compared. Figure 4 of PyVision-RL has such baselines.
 
 
 _FACTOR = 28

@@ -73,11 +73,10 @@ class SetupEntry:
     @property
     def todo(self) -> str:
         """Line to write, and the file for it."""
+        where = f"in the file that {VARIABLE} names"
         if self._is_absent:
-            return (
-                f"there is no folder {self._given}: correct [{self.tool}] {self.key} in the file that {VARIABLE} names"
-            )
-        return f'write [{self.tool}] {self.key} = "{self.example}" in the file that {VARIABLE} names'
+            return f"there is no folder {self._given}: correct [{self.tool}] {self.key} {where}"
+        return f'write [{self.tool}] {self.key} = "{self.example}" {where}'
 
     @property
     def _given(self) -> str:

@@ -36,8 +36,8 @@ class CallUse(Record):
     status: Status
     operations: tuple[Operation, ...]
     """In the order of `Operation`; never empty."""
-    label: Operation | None = None
-    """The one that stands for the call: see `label_of`; None in findings that were made before there was one."""
+    label: Operation
+    """The one that stands for the call: see `label_of`."""
     pictures: NonNegativeInt
     """That came back."""
 
@@ -82,8 +82,8 @@ class OperationShare(Record):
     """Of calls that ended well."""
     samples: Rate
     """Of samples."""
-    labels: Rate | None = None
-    """Of calls that ended well, those that have it as their one label: these shares add up to 1. None in older ones."""
+    labels: Rate
+    """Of calls that ended well, those that have it as their one label: these shares add up to 1."""
 
 
 class CallBucket(Record):

@@ -548,12 +548,7 @@ def _operations(use: Use) -> dict[str, float]:
 
 
 def _labels(use: Use) -> dict[str, float]:
-    """Return an empty list for findings that were made before there was one label a call."""
-    return {
-        one.operation.value.replace("_", " "): one.labels.value
-        for one in use.operations
-        if one.labels is not None and one.labels.value
-    }
+    return {one.operation.value.replace("_", " "): one.labels.value for one in use.operations if one.labels.value}
 
 
 def _operation_sheet(named: Mapping[str, Mapping[str, Use]]) -> tuple[SectionTable, ...]:
