@@ -274,7 +274,9 @@ _NOT_SO_OFTEN = re.compile(
     r"\b(?:than|at|least|most|about|nearly|almost|around|roughly|or|more|less|as)\b", re.IGNORECASE
 )
 # `f(5)`, `sqrt 5`, `log(5)`, `-(-5)`, `±5`: the number of a formula, not what it comes to.
-_APPLIED = re.compile(rf"(?:[A-Za-z}}+*/^√-][(\[{{]|±|\\pm|\b(?:{FUNCTIONS})\s?[(\[{{]?)\s*$", re.IGNORECASE)
+_APPLIED = re.compile(
+    rf"(?:[A-Za-z}}+*/^√-][(\[{{]|±|\\pm|\b(?:{FUNCTIONS.removesuffix('|det')})\s?[(\[{{]?)\s*$", re.IGNORECASE
+)
 _ABOUT = re.compile(
     r"(?:\b(?:about|approximately|around|roughly|approx\.?|circa|some|ca\.|etwa|ungefähr|environ|unos|unas|aproximadamente|cerca\sde"
     r"|около|примерно|ongeveer|około|yaklaşık|sekitar|khoảng)|大约|大約|约|約|およそ|약|[~≈]|\\approx|\\sim)\s*$",
