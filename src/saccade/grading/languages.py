@@ -65,8 +65,6 @@ class Language:
     letter, and `=1` at the end gives the unit where the form names it."""
     odd: str = ""
     """Numbers that follow no rule, with their values: `veintiuno/veintiún=21`."""
-    there: str = ""
-    """What leads to a number: "there are"."""
     tail: str = ""
     """What ends a sentence behind its answer, where the verb comes last."""
     spaced: bool = True
