@@ -109,6 +109,18 @@ _NAMED_BOXES: Final[tuple[tuple[re.Pattern[str], Order], ...]] = (
     ),
     (_named("x|left", "y|top", "w|width", "h|height"), "xywh"),
 )
+_SPANS: Final = (
+    re.compile(
+        rf"\bx\b[^\d]{{1,20}}?({_NUMBER})\s?(?:to|-|and)\s?({_NUMBER})[^\d]{{1,30}}?\by\b[^\d]{{1,20}}?({_NUMBER})\s?(?:to|-|and)\s?({_NUMBER})",
+        re.I,
+    ),
+    re.compile(
+        "".join(rf"\b{edge}\b[^\d]{{1,30}}?({_NUMBER})[^\d]{{0,30}}?" for edge in ("left", "right", "top", "bottom")),
+        re.I,
+    ),
+)
+"""Both ends of x, then both ends of y."""
+_SIZE_OF_PICTURE = re.compile(r"\b[0-9]{2,5}\s?[x×]\s?[0-9]{2,5}\b")
 _NAMED_POINT = _named("x", "y")
 _CORNERS = re.compile(
     rf"[^\d()]{{1,80}}\(({_NUMBER})\s?,\s?({_NUMBER})\)[^\d()]{{1,80}}\(({_NUMBER})\s?,\s?({_NUMBER})\)[^\d()]{{0,40}}"
@@ -257,6 +269,9 @@ def boxes_in(text: str, frame: _Frame) -> tuple[Box, ...]:
             found += [frame.box([*map(float, match.groups())], order) for match in named.finditer(plain)]
             if found:
                 break
+    if not found and DOUBT.search(plain) is None:
+        spans = [span for form in _SPANS for span in form.finditer(plain)]
+        found = [frame.box([float(span[place]) for place in (1, 3, 2, 4)]) for span in spans]
     if not found:
         corners = _CORNERS.fullmatch(plain) if DOUBT.search(plain) is None else None
         found = [frame.box([*map(float, corners.groups())])] if corners else []
@@ -322,6 +337,7 @@ def _in_fours(text: str, frame: _Frame) -> list[Box | None]:
 
 def _plain(text: str, count: int) -> list[str]:
     """Return groups of so many bare numbers; none if other numbers stand next to them, or words of doubt."""
+    text = _SIZE_OF_PICTURE.sub("", text)
     found = [match["all"] for match in _PLAIN[count].finditer(text)]
     numbers = len(re.findall(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?", text))
     if DOUBT.search(re.sub(r'"[^"]{0,200}"', "", text)) or numbers != count * len(found):

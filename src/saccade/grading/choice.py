@@ -211,10 +211,12 @@ def _plain(text: str) -> str:
 _YES: Final = frozenset({"yes", "yeah", "yep", "true"})
 _NO: Final = frozenset({"no", "nope", "false"})
 _OTHER_WORDS = re.compile(
-    r"\A(?:(?P<yes>definitely|absolutely|certainly|of course|indeed|affirmative|correct)"
-    r"|(?P<no>not at all|negative|incorrect))"
-    r"(?=\Z|\s?[,.!;:]\s)(?!.*\b(?:yes|no|true|false)\b)|\A(?:the|this|that)\s(?:statement|claim|caption|sentence|description)\sis\s"
-    r"(?:(?P<yes_>correct|accurate|right)|(?:incorrect|inaccurate|wrong))\Z"
+    r"\A(?:(?P<yes>definitely|absolutely|certainly|of course|indeed|affirmative|correct|sure)"
+    r"|(?P<no>not at all|negative|incorrect|not really|no way|i'm afraid not))"
+    r"(?=\Z|\s?[,.!;:]\s)(?!.*\b(?:yes|no|true|false)\b)|\A(?:(?:the|this|that)\s(?:statement|claim|caption|sentence|description)\sis|that(?:'s|\sis))\s"
+    r"(?:(?P<yes_>correct|accurate|right|true)|(?:incorrect|inaccurate|wrong|not\s(?:correct|accurate|right|true)))\Z"
+    r"|\A(?:(?P<yes__>(?:it|he|she)\s(?:is|does|has)|they\s(?:are|do|have)|i\s(?:think|believe)\sso)|(?:it|he|she|they)(?:\s(?:is|does|has|are|do|have)\snot"
+    r"|'s\snot|\s(?:is|does|has|are|do|have)n't)|i\s(?:don't|do\snot)\s(?:think|believe)\sso)\Z"
 )
 _SINGLE: Final = {**dict.fromkeys((*_YES, "y"), True), **dict.fromkeys((*_NO, "n"), False)}
 _FIRST = re.compile(
@@ -223,13 +225,20 @@ _FIRST = re.compile(
     re.DOTALL,
 )
 # A reason may deny other things ("Yes. The bars are not equal."), but not the answer.
-_REASON = re.compile(r"[*_\"')]{0,3}\s*(?:[.!;\n]|- |,?\s(?:because|since|as)\b)\s*(?=\S+\s+\S+|[^\x00-\x7f]{3})")
+_REASON = re.compile(
+    r"[*_\"')]{0,3}\s*(?:[.!;\n]|- |,?\s(?:because|since|as|although|though"
+    r"|even though)\b)\s*(?=\S+\s+\S+|[^\x00-\x7f]{3})"
+)
 _CONTRADICTS = re.compile(
     r"(?:^|[.,;:!?\-]\s*|\b(?:or|is|and|be|answer)\s)(?P<word>yes|yeah|yep|true|no|nope|false)\b(?=\s*(?:[.,;:!?]|$))"
     r"|\b(?:not (?:sure|certain)|wait|actually)\b"
 )
 _LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
-_SO = re.compile(r"[,;]\s(?:so|therefore|thus|hence),?\s(?:it(?:'s|\sis)\sa?\s?)?(?P<word>yes|no)$")
+_SO = re.compile(
+    r"(?:[,;]\s(?:so|therefore|thus|hence),?|^[^.;]*?\b(?:at first(?: glance)?"
+    r"|initially)\b[^.;]*?\b(?:yes|no)\b[^.;]*?\b(?:but|however),?(?:\son [a-z ]{1,30},?)?)"
+    r"\s(?:it(?:'s|\sis)\sa?\s?)?(?P<word>yes|no)$|^(?:(?!\b(?:yes|true|false)\b).)*[,;]\sbut\s(?P<but>yes|no):\s(?!.*\b(?:yes|true|maybe)\b).*$"
+)
 _EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no(?!\sdoubts?\b)|nope|false)\b")
 _OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
 _OPEN_FIRST = re.compile(
@@ -259,8 +268,9 @@ class YesNoGrader:
 def asserts(text: str) -> bool | None:
     """Return True for yes, False for no, None for neither."""
     plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
+    plain = re.sub(r"\A[❌✗✘🚫]\s*(?=no\b)|(?<=\bno)\s*[❌✗✘🚫]\Z", "", plain)
     plain = assertion_in_english(re.sub(r"\A(?:so|therefore|thus|hence),?\s(?=(?:yes|no)\b)", "", plain))
-    plain = _OTHER_WORDS.sub(lambda match: "yes" if match["yes"] or match["yes_"] else "no", plain)
+    plain = _OTHER_WORDS.sub(lambda match: "yes" if match["yes"] or match["yes_"] or match["yes__"] else "no", plain)
     if plain in _SINGLE:
         return _SINGLE[plain]
     first = _FIRST.fullmatch(plain)
@@ -278,7 +288,7 @@ def asserts(text: str) -> bool | None:
             )
         return _backed(first["word"] in _YES, first["rest"])
     if (so := _SO.search(plain)) is not None:
-        return so["word"] == "yes"
+        return (so["word"] or so["but"]) == "yes"
     last = _LAST.fullmatch(plain)
     if last is None or DOUBT.search(last["before"]) or _EITHER.search(last["before"]):
         return None
@@ -364,7 +374,7 @@ _CHOSEN_LETTER = re.compile(
     re.IGNORECASE,
 )
 _ENDS_IN_LETTER = re.compile(
-    r"(?:\A(?:so|therefore|thus|hence|следовательно|значит|поэтому|итак|таким\sобразом|donc|also|somit|folglich|por\s(?:lo\s)?tanto|portanto|logo|quindi|dunque"
+    r"(?!.*\b(?:trap|tempting|distractor|worst|least|odd|opposite)\b)(?:\A(?:so|therefore|thus|hence|следовательно|значит|поэтому|итак|таким\sобразом|donc|also|somit|folglich|por\s(?:lo\s)?tanto|portanto|logo|quindi|dunque"
     r"|zatem|więc|dus|jadi|vậy|maka|tehát|altså|alltså|takže|deci|άρα|לכן|إذن|لذلك|بنابراین)\b(?:(?![A-Z](?![^\W\d_])).)*[\s(]|\A(?:(?![A-Z](?![^\W\d_])).)*(?::|->|→)\s?[(\[]?)"
     r"(?P<label>[A-Z])[)\]]?\W*",
     re.IGNORECASE | re.DOTALL,
@@ -498,7 +508,7 @@ _JOINED = re.compile(
 _AFTER_A_LETTER = re.compile(r"\s(?:(?:is|was|would|could|-)\s|\(|because|since|or\b|and\b)")
 _TAKEN_BACK = re.compile(
     r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can't|cannot|seems?|looks?|must|would|could|should|might|may)\b"
-    r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|im(?:possible|plausible|probable)|doubtful|dubious|absurd"
+    r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|worst|least|im(?:possible|plausible|probable)|doubtful|dubious|absurd"
     r"|questionable|mistaken?|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
     r"|\b(?:no,|no wait|wait\b|actually,|sorry|scratch that|on second thought|i mean|correction|my mistake"
     r"|not (?:sure|certain|confident)|unsure|uncertain)"
@@ -536,6 +546,12 @@ class ChoiceGrader:
         if len(golds) > 1:
             return self._grade_set(answer, task, frozenset(map(task.choices.index, golds)), options)
         gold = golds[0]
+        whole = None if answer is None else in_final_part(without_question(answer, task.question))
+        if whole is not None and len(_ITEM_NUMBER.findall(whole)) > 1:
+            answer = whole = _ITEM_NUMBER.sub("", whole)
+        ticked = None if whole is None else _ticked(whole, options)
+        if ticked is not None and len(ticked) == 1:
+            return _compare_choice(ticked[0], gold, options)
         return judged(
             answer,
             task,
@@ -566,7 +582,16 @@ class ChoiceGrader:
 
 def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     """Return the options that a prediction names as a set, or None."""
-    plain = _THEN_NOT.sub("", options.plain(_ticked(prediction)))
+    ticked = _ticked(prediction, options)
+    if ticked is not None:
+        return frozenset(index for index in map(options.index, ticked) if index is not None) or None
+    plain = _THEN_NOT.sub("", options.plain(_ITEM_NUMBER.sub("", prediction)))
+    but = _ALL_BUT.fullmatch(plain)
+    if but is not None:
+        left_out = {options.index(name) for name in labels_said(but["run"]) or ()}
+        rest = frozenset(range(len(options.texts))) - left_out
+        if left_out and None not in left_out and rest:
+            return rest
     if options.own:
         parts = re.split(r"\s?[,;/&]\s?|\s(?:and|и|و)\s", plain)
         plain = ", ".join(options.plain(part) for part in parts)
@@ -583,7 +608,17 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     return None if single is None else frozenset({single})
 
 
-_TICKED = re.compile(r"^[\s*•-]*(?P<said>[^\n]*?)[\s:-]*(?:(?P<yes>[✓✔✅☑])|[✗✘❌✕☒×])\ufe0f?[ \t]*$", re.MULTILINE)
+_SIGN_OF = re.compile(
+    r"(?P<yes>[✓✔✅☑]|\[x\]|(?<=[:|?-])\s?\*{0,2}(?:yes|true|correct|right|matches|fits)\b(?!\?))"
+    r"|(?P<no>[✗✘❌✕☒×]|\[\s?\]|(?<=[:|?-])\s?\*{0,2}(?:no|not|false|incorrect|wrong|doesn't|does\snot)\b(?!\?))",
+    re.IGNORECASE,
+)
+_LABEL_OF = re.compile(r"(?<![\w'])[(*]{0,3}(?P<label>[A-Z])[)*.:]{0,4}(?![\w'])")
+_ITEM_NUMBER = re.compile(r"^\s*[0-9]{1,2}[.)]\s+(?=[(]?[A-Z]\b)", re.MULTILINE)
+_ALL_BUT = re.compile(
+    r"(?:all|everything|every\s(?:option|statement|choice))(?:\sof\s(?:them|these))?\s(?:except|but|apart\sfrom|other\sthan)(?:\sfor)?\s(?P<run>[^.]{1,40})\W*(?:(?:are\s)?(?:correct|right|true|apply))?\W*",
+    re.IGNORECASE,
+)
 _SHOWN = re.compile(
     r"\A(?:the|it|this|that|i)\b[^,;:.]{0,40}?\s(?:shows?|sees?|has|have|contains?|depicts?|indicates?)\s(?:both\s)?",
     re.I,
@@ -591,12 +626,24 @@ _SHOWN = re.compile(
 _IN_TAIL = re.compile(r"\s?\((?=[^()]*[^\W\d_]{3})(?:[^()A-Z]|[A-Z](?=[a-z])){1,80}\)\W*\Z")
 
 
-def _ticked(text: str) -> str:
-    """Return the options that a list ticks, where it marks each as right or wrong; else the text itself."""
-    marked = list(_TICKED.finditer(text))
-    if len(marked) < 2 or len(marked) < len([line for line in text.split("\n") if line.strip()]):
-        return text
-    return ", ".join(found["said"] for found in marked if found["yes"])
+def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
+    """Return the labels that a list ticks, where it marks each one as right or wrong; None for another text."""
+    labels = [found for found in _LABEL_OF.finditer(text) if options.index(found["label"]) is not None]
+    signs = list(_SIGN_OF.finditer(text))
+    if len(labels) < 2 or len(signs) < len(labels) or len({found["label"] for found in labels}) < len(labels):
+        return None
+    first = text.rfind("\n", 0, labels[0].start()) + 1
+    before = any(sign.start() < labels[0].start() and sign.start() >= first for sign in signs)
+    starts = [first if before else labels[0].start()]
+    starts += [one.end() for one in labels[:-1]] if before else [one.start() for one in labels[1:]]
+    ends = [one.start() for one in labels] if before else [*starts[1:], len(text)]
+    ticked: list[str] = []
+    for found, start, end in zip(labels, starts, ends, strict=True):
+        kinds = {sign["yes"] is not None for sign in signs if start <= sign.start() < end}
+        if len(kinds) != 1:
+            return None
+        ticked += [found["label"]] if kinds == {True} else []
+    return tuple(ticked)
 
 
 def _with_labels_only(plain: str, options: AnswerOptions) -> str:
@@ -652,7 +699,7 @@ def _said(prediction: str, options: AnswerOptions) -> object:
 def _read(prediction: str, options: AnswerOptions) -> int | None:
     """Return the index of the single option that a prediction names, or None."""
     plain = options.plain(prediction)
-    alone = options.index(re.sub(r"^[Oo]nly\s(?=[A-Z]\W*$)", "", plain).strip(" .,;:*_()[]<>{}\"'\n"))
+    alone = options.index(_ONLY_LEADS.sub("", plain).strip(" .,;:*_()[]<>{}\"'\n"))
     numbered = len(options.texts) > 26
     if alone is not None and not (numbered and options.exact(plain) is not None):
         return alone
@@ -662,6 +709,9 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     glued = options.glued(plain)
     if glued is not None:
         return glued
+    placed = _by_place(plain, options)
+    if placed is not None:
+        return placed
     labelled = _labelled(plain, options)
     if labelled is not None:
         return labelled[0]
@@ -676,6 +726,32 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
         index = options.exact(foreign["rest"])
         return index if index is not None and may_label(foreign["label"], index) else None
     return in_sentence(plain, options)
+
+
+_ONLY_LEADS = re.compile(
+    r"^(?:(?:only|definitely|certainly|clearly|surely|so|then|hmm|yes|sorry|actually|correction|scratch\sthat|by\selimination|i\smeant|selected|solution|assistant|it's|es|la|el|opción|letra|respuesta|c'est|le|réponse|option"
+    r"|lettre|il\ss'agit\sde|ist|das|die|der|antwort|lösung|also|somit|buchstabe|é|(?-i:a)|alternativa|opção|resposta|è|risposta|opzione|lettera|это|ответ|вариант|це|відповідь|варіант|to|jest|poprawna|odpowiedź|opcja|litera|het"
+    r"|is|antwoord|optie|đáp\sán|câu|jawaban|pilihan|opsi|det|är|er|svar|svaret|alternativ|je|odpověď|možnost|se|on|vastaus|vaihtoehto|válasz|az|este|varianta|cevap|yanıt|şık|είναι|το|η|απάντηση)[,:]?\s)+(?=[(]?(?-i:[A-Z])\W*$)"
+    r"|^(?:是|正确的是|正確的是|应该是|應該是)?(?=(?-i:[A-Z]))|(?<=^[A-Z])(?:です|だ|だと思います|입니다|이다|项|項|번|\sit\sis)(?=\W*$)",
+    re.IGNORECASE,
+)
+"""Words that only lead to a letter, or follow it: "Es la B", "B it is"."""
+_BY_PLACE = re.compile(
+    r"(?:the\s)?(?:(?:option|choice|answer)\s(?:number\s|no\.?\s|#)?(?P<number>[1-9])|(?P<nth>first|second|third|fourth|fifth|last|1st|2nd|3rd|4th|5th)\s(?:option|choice|one|answer))",
+    re.IGNORECASE,
+)
+_NTH: Final = ("first", "second", "third", "fourth", "fifth")
+
+
+def _by_place(plain: str, options: AnswerOptions) -> int | None:
+    """Return the option that "option 2" or "the second one" names."""
+    found = _BY_PLACE.fullmatch(plain.strip(" .!"))
+    if found is None:
+        return None
+    nth = (found["nth"] or "").casefold()
+    place = int(found["number"]) if found["number"] else len(options.texts) if nth == "last" else 0
+    place = place or (int(nth[0]) if nth[0].isdigit() else _NTH.index(nth) + 1)
+    return place - 1 if place <= len(options.texts) else None
 
 
 def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:

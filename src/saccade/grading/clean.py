@@ -135,6 +135,7 @@ _SPACING: Final = (
     ("^\\circ", "°"),
     ("\\circ", "°"),
     ("\\degree", "°"),
+    ("\\displaystyle", ""),
     ("\\left", ""),
     ("\\right", ""),
     ("\\dfrac", "\\frac"),
@@ -199,7 +200,7 @@ def _without_pair(text: str) -> str:
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?(?=\{)")
 _PHRASE = re.compile(
-    r"\b(?:answer|ans|final\s(?:answer|result)"
+    r"\b(?<!incorrect\s)(?<!wrong\s)(?<!trap\s)(?<!worst\s)(?<!false\s)(?:answer|ans|final\s(?:answer|result)"
     r"|(?:correct|right|best|closest|appropriate|accurate|suitable)\s(?:(?:answer|option|statement|response)\s)?"
     r"(?:answer|option|choice))"
     r"(?:\s(?:to\s(?:the|this|your)\squestion\s)?(?:is|are|should\sbe|would\sbe|must\sbe|will\sbe)\b"

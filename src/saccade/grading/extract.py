@@ -435,7 +435,7 @@ def _inside(text: str, says: Says, prose: bool) -> Extraction:
 
 _NO_WAIT = re.compile(
     r"(?:^|[.,;:!?…)*-]|\bbut)\s*(?:oh,?\s|hmm,?\s|hold on,?\s)?"
-    rf"(?i:{WAIT}|no,?\swait|wait,?\sno|no,?\sactually|actually,?\sno|wait|actually|scratch\sthat|correction|sorry"
+    rf"(?i:{WAIT}|no,?\swait|wait,?\sno|no,?\sactually|actually,?\sno|wait|actually|scratch\sthat|correct(?:ion|ed(?:\s(?:box|answer))?)|sorry"
     r"|my\smistake|i\smean|i\smeant|on\ssecond\sthoughts?|no(?=[,!…-]|\.(?!\s?[0-9]))"
     r"|(?:sorry,\s)?i\s(?:misread|miscounted|made\sa\smistake|was\swrong)[^.\n]{0,40}"
     rf"|let\sme\s(?:correct\s(?:that|this|myself)|recount|redo\s(?:that|this)))"

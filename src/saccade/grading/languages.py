@@ -65,8 +65,6 @@ class Language:
     letter, and `=1` at the end gives the unit where the form names it."""
     odd: str = ""
     """Numbers that follow no rule, with their values: `veintiuno/veintiún=21`."""
-    there: str = ""
-    """What leads to a number: "there are"."""
     tail: str = ""
     """What ends a sentence behind its answer, where the verb comes last."""
     spaced: bool = True
@@ -204,9 +202,10 @@ _TRANSLATED: Final = 6_000
 
 
 _NOT_THIS_LETTER = re.compile(
-    r"(?:不是|并非|並非)\s?[A-Z]\s?,?\s?(?=而是)|(?<![A-Za-z])[A-Z]\s?(?:번)?[가이]?\s?아니라\s|(?<![A-Za-z])[A-Z]\s?ではなく,?\s?"
-    r"|\b(?:nicht\s[A-Z],?\ssondern|no\s(?:es\s)?(?:la\s)?[A-Z],?\ssino|pas\s(?:la\s)?[A-Z],?\smais|não\s(?:é\s)?(?:a\s)?[A-Z],?\smas)\s"
-    r"|\bне\s[A-ZА-Я],?\sа\s"
+    r"(?:不是|并非|並非)\s?[A-Z]\s?,?\s?(?=而?是)|(?<![A-Za-z])[A-Z]\s?(?:번)?[가이]?\s?아니라\s|(?<![A-Za-z])[A-Z]\s?ではなく,?\s?"
+    r"|\b(?:(?i:es\sist\s)?(?i:nicht)\s[A-Z],?\ssondern|(?i:no\s(?:es\s)?(?:la\s)?)[A-Z],?\ssino|(?i:ce\sn'est\s)?(?i:pas\s(?:la\s)?)[A-Z],?\smais"
+    r"|(?i:não\s(?:é\s)?(?:a\s)?)[A-Z],?\smas(?:\ssim)?|(?i:non\s(?:è\s)?(?:la\s)?)[A-Z],?\sma|(?i:niet)\s[A-Z],?\smaar|(?i:nie)\s[A-Z],?\s(?:tylko|lecz))\s"
+    r"|\b(?i:не)\s[A-ZА-Я],?\sа\s"
 )
 """What is named only to be denied, before the answer itself: "nicht B, sondern A"."""
 

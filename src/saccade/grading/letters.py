@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from saccade.grading.clean import clean
-from saccade.grading.languages import written_in
 from saccade.grading.number_words import literal_list
 
 _ALPHABETS: Final = (
@@ -86,14 +85,14 @@ def in_our_letters(text: str, labels: Sequence[str], name: Callable[[int], str])
 # Sets: `A, C`, `AC`, `(A)(C)`, "A and C", "options A and C are correct", `["A", "C"]`, or the options' texts.
 
 _AND: Final = (
-    r"(?:\s?(?:[,;/&+|\n]|-(?=\s))\s?(?:(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|و|และ|और)\s)?"
-    r"|\s(?:and|y|e|et|und|en|i|и|та|ve|và|dan|و|और|এবং|اور)\s|\s?(?:和|与|與|及|跟|と|와|과|랑|และ|กับ)\s?|\s)"
+    r"(?:\s?(?:[,;/&+|\n]|-(?=\s))\s?(?:(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|och|og|ja|és|și|και|و|และ|और)\s)?"
+    r"|\s(?:and|y|e|et|und|en|i|и|та|ve|và|dan|a|och|og|ja|és|și|και|و|और|এবং|اور)\s|\s?(?:和|与|與|及|跟|と|와|과|랑|และ|กับ)\s?|\s)"
 )
 _ONE: Final = r"(?:[(\[\"']?\s?[A-Z]\s?[)\]\"'.:]?|[(\[][a-z][)\]])"
 _RUN: Final = rf"{_ONE}(?:(?:{_AND})?{_ONE})*"
 _ALONE = re.compile(
     rf"(?:(?i:the\s)?(?i:options?|choices?|letters?|answers?|both)\s?:?\s)?[\[(]?(?P<run>{_RUN})[\])]?"
-    r"(?:\s(?i:are|is)\s(?i:(?:all|both)\s)?(?i:(?:the\s)?(?:correct|right|true)(?:\s(?:answers?|options?|choices?))?))?\W*"
+    r"(?:\s(?i:are|is)\s(?i:(?:all|both)\s)?(?i:(?:the\s)?(?:correct|right|true)(?:\s(?:answers?|options?|choices?))?)|\s(?i:apply|hold|fit|match))?\W*"
 )
 _LOWER = re.compile(r"[a-z](?:\s?,\s?[a-z]|\s(?:and|&)\s[a-z])+\W*")
 _IN_SENTENCE = re.compile(
@@ -101,7 +100,25 @@ _IN_SENTENCE = re.compile(
     rf"[\s,:]{{1,3}}(?P<run>{_RUN})"
     r"(?=\s(?i:are|is)\s(?:(?i:all|both)\s)?(?:(?i:the)\s)?(?i:correct|right|true|answers?)|\s?[.!]?\s*\Z)"
 )
-_AT_END = re.compile(rf"(?:(?!(?<![^\W\d_])[A-Z](?![^\W\d_]))[^.;:\n]){{1,60}}?\s(?P<run>{_RUN})\W*")
+_POSITIVE: Final = "|".join(
+    """
+    las? los el respuestas? opci[oó]n(?:es)? correct[ao]s? son elijo escojo les? la bonnes? r[eé]ponses?
+    options? correctes? justes? sont exactes? je choisis die der das antworten optionen aussagen
+    richtig(?:en)? korrekt(?:en)? sind ich w[aä]hle as? os? respostas? alternativas? op[cç][oõ]es corretas?
+    certas? s[aã]o est[aã]o escolho le gli risposte opzioni corrette giuste sono scelgo варианты ответы буквы
+    утверждения верны верные правильные правильны выбираю это odpowiedzi opcje poprawne prawidłowe są to
+    wybieram de het antwoorden opties juiste? goede? zijn doğru cevaplar yanıtlar seçenekler các đáp án đúng
+    là chọn jawaban pilihan yang benar tepat adalah rätta? svar(?:en|ene)? alternativen är rigtige riktige er
+    správné odpovědi možnosti jsou helyes(?:ek)? válaszok a az oikeat vastaukset oikein ovat σωστές απαντήσεις
+    επιλογές είναι οι التي تنطبق الإجابات الخيارات الصحيحة هي सही विकल्प उत्तर हैं है răspunsurile corecte
+    sunt variantele правильні відповіді варіанти
+    """.split()  # noqa: SIM905
+)
+"""Words that lead to right options, or follow them, in other languages."""
+_ABROAD = re.compile(
+    rf"(?:(?i:{_POSITIVE})[\s:]+){{1,8}}(?P<run>{_ONE}(?:{_AND}{_ONE})+)(?:\s(?i:{_POSITIVE}))*\W*|(?P<only>{_ONE}(?:{_AND}{_ONE})+)(?:\s(?i:{_POSITIVE}))+\W*"
+)
+"""A sentence of another language with one run of letters."""
 _GLUED = re.compile(r"[A-Z]{2,}")
 _PARTS = re.compile(rf"\s*\n\s*|\s?;\s?|,\s(?:and\s)?|{_AND}")
 _WORD_BETWEEN = re.compile(r"\s*[,;\n]\s*(?:(?:and|&|y|e|et|und|en|i|и)\s)?|\s(?:and|&|y|e|et|und|en|i|и)\s")
@@ -112,13 +129,15 @@ def labels_said(text: str) -> tuple[str, ...] | None:
     """Return the letters that a text names as a set, each once; None if it names none, or one twice in a row."""
     if len(text) > _LONGEST:
         return None
+    text = re.sub(r",?\s(?:because|since)\s.*|(?<=[A-Z])입니다\W*\Z", "", text)
     whole = _ALONE.fullmatch(text) or _LOWER.fullmatch(text)
     if whole is None:
         spots = list(_IN_SENTENCE.finditer(text))
-        whole = spots[0] if len(spots) == 1 else _AT_END.fullmatch(text) if written_in(text) else None
+        whole = spots[0] if len(spots) == 1 else _ABROAD.fullmatch(text)
     if whole is None:
         return None
-    run = whole["run"] if "run" in whole.re.groupindex else whole[0]
+    groups = whole.groupdict()
+    run = groups.get("run") or groups.get("only") or whole[0]
     small = r"\b[a-z]\b" if whole.re is _LOWER else r"(?<=[(\[])[a-z](?=[)\]])"
     letters = re.findall(rf"[A-Z]|{small}", run)
     names = tuple(letter.upper() for letter in letters)

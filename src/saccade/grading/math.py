@@ -238,7 +238,7 @@ def _best(prediction: str, golds: Sequence[str]) -> Verdict:
     verdicts = [_compare(prediction, gold) for gold in golds]
     concluded = _POINT_NAME.sub("", _ENDS_IN_VERB.sub("", _CONCLUDED.split(prediction)[-1]).strip())
     ends = concluded not in ("", prediction) and DOUBT.search(prediction) is None
-    if ends and (read_formula(concluded) is not None or _RELATED.search(concluded)):
+    if ends and (read_formula(concluded) is not None or _RELATED.search(concluded) or _chemical(concluded)):
         verdicts += [replace(_compare(concluded, gold), extracted=prediction) for gold in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
@@ -248,8 +248,8 @@ _CONCLUDED = re.compile(
     r"(?:\s(?:dunque|donc|also|somit|portanto|por tanto)(?=\s))?|[是为は]|\A[^\W\d_][^:$\\\n]{2,60}:(?=\s)"
 )
 _ENDS_IN_VERB = re.compile(r"\s?(?:です|である|だ|입니다|है)\s*\Z")
-_POINT_NAME = re.compile(r"\A[A-Z](?=\s?\([^()]*[,;][^()]*\)\Z)")
-"""The name of a point before its coordinates: `V(2, 5)`."""
+_POINT_NAME = re.compile(r"\A(?:at\s)?(?:the\s)?(?:point\s)?(?:[A-Z]\s?)?(?=\([^()]*[,;][^()]*\)\Z)")
+"""The name of a point before its coordinates: `V(2, 5)`, "at (2, 5)"."""
 _RELATED = re.compile(rf"[{SIGNS}±∪]|\\(?:leq?|geq?|neq?|in|pm|cup)\b|\b(?:and|or)\b|,")
 
 
@@ -329,11 +329,13 @@ _REACTS = re.compile(r"\s*(?:\\(?:long)?rightarrow|\\to(?![A-Za-z])|→|⟶|-+>|
 def _chemical(text: str) -> str | None:
     r"""Return a chemical equation in one spelling: `\ce{CaCO3 -> CaO + CO2}`; None for what is none."""
     sides = _REACTS.split(_TEXT_IN.sub(r"\1", unwrapped(text).replace("$", "")))
-    plain = [re.sub(r"[\s_{}]|\((?:s|l|g|aq)\)", "", side) for side in sides]
-    return " -> ".join(plain) if len(sides) == 2 and all(map(_SUBSTANCES.fullmatch, plain)) else None
+    plain = [re.sub(r"[\s_{}$]|\((?:s|l|g|aq)\)", "", side) for side in sides]
+    known = len(sides) == 2 or (len(sides) == 1 and _CHARGED.search(plain[0]))
+    return " -> ".join(plain) if known and all(map(_SUBSTANCES.fullmatch, plain)) else None
 
 
 _TEXT_IN = re.compile(r"\\(?:ce|text|mathrm)\s?\{((?:[^{}]|\{[^{}]*\})*)\}")
+_CHARGED = re.compile(r"[A-Za-z0-9)]\^[0-9]?[+-]\Z")
 _SUBSTANCES = re.compile(r"(?:[0-9]{0,3}(?:\(?[A-Z][a-z]?[0-9]{0,3}\)?[0-9]{0,2})+(?:\^[0-9]?[+-])?\+?)+")
 
 

@@ -225,8 +225,8 @@ _HALF_BEHIND: Final = re.compile(
     r"|(?P<many>[0-9]{1,6})(?P<korean>\s?(?:시간|개|미터|년|달|배|리터|킬로))\s반(?=입|이|\W|\Z)"
 )
 _NTHS: Final = {
-    3: "tercios?|tiers|terz[oi]|terços?|drittel|derden?|tredjedel(?:ar|er|e)?|треть|трети|третьих|третина|третини|trzeci[ae]"
-    "|třetin[ay]",
+    3: "tercios?|tiers|terz[oi]|terços?|drittel|derden?|tredjedel(?:ar|er|e)?|треть|трети|третьих|третина"
+    "|третини|trzeci[ae]|třetin[ay]",
     4: "quarts?|quart[oi]|viertel|kwart|fjärdedel(?:ar)?|fjerdedel(?:er|e)?|четверт[ьи]|чверт[ьі]|čtvrtin[ay]",
     5: "quint[oi]s?|cinquièmes?|fünftel|vijfden?|femtedel(?:ar|er|e)?|пятая|пятых|piąt[ae]|pětin[ay]",
     6: "sixièmes?|sesti|sechstel|шестых",

@@ -1,7 +1,8 @@
 """Read the single number in a text, with its unit: `There are 5 circles` is 5 circles, `5 or 6` is nothing.
 
 A text is read only if it holds exactly one number and nothing that takes it back: negation, doubt, a bound such as
-"more than". "About" is recorded, and exact graders refuse it. In `a = b = 5` the last value counts.
+"more than". "About" is recorded of counts, where exact graders refuse it; what is measured is rounded anyway. In
+`a = b = 5` the last value counts.
 """
 
 from __future__ import annotations
@@ -274,7 +275,9 @@ _NOT_SO_OFTEN = re.compile(
     r"\b(?:than|at|least|most|about|nearly|almost|around|roughly|or|more|less|as)\b", re.IGNORECASE
 )
 # `f(5)`, `sqrt 5`, `log(5)`, `-(-5)`, `±5`: the number of a formula, not what it comes to.
-_APPLIED = re.compile(rf"(?:[A-Za-z}}+*/^√-][(\[{{]|±|\\pm|\b(?:{FUNCTIONS})\s?[(\[{{]?)\s*$", re.IGNORECASE)
+_APPLIED = re.compile(
+    rf"(?:[A-Za-z}}+*/^√-][(\[{{]|±|\\pm|\b(?:{FUNCTIONS.removesuffix('|det')})\s?[(\[{{]?)\s*$", re.IGNORECASE
+)
 _ABOUT = re.compile(
     r"(?:\b(?:about|approximately|around|roughly|approx\.?|circa|some|ca\.|etwa|ungefähr|environ|unos|unas|aproximadamente|cerca\sde"
     r"|около|примерно|ongeveer|około|yaklaşık|sekitar|khoảng)|大约|大約|约|約|およそ|약|[~≈]|\\approx|\\sim)\s*$",
@@ -355,8 +358,8 @@ def quantity(text: str) -> Quantity | None:
     plain = _NUMBERED.sub("", _PER_HUNDRED.sub("%", plain))
     below = _BELOW.search(plain)
     if below is not None:
-        found = quantity(plain[: below.start()] + plain[below.end() :])
-        return Quantity(-found.value, found.unit, found.about) if found is not None and found.value > 0 else None
+        warm = quantity(plain[: below.start()] + plain[below.end() :])
+        return Quantity(-warm.value, warm.unit, warm.about) if warm is not None and warm.value > 0 else None
     if _NONE.fullmatch(plain) is not None or _NOT_ANY.fullmatch(plain) is not None or counts_nothing(plain):
         return Quantity(Fraction(0))
     often = _SO_OFTEN.fullmatch(plain)

@@ -29,7 +29,8 @@ Same = Callable[[str, str], bool]
 _SIGN = re.compile(f"[{SIGNS}]")
 _OR = re.compile(r"\s+or\s+|∨|\\(?:lor|vee)(?![A-Za-z])|∪|\\cup(?![A-Za-z])", re.IGNORECASE)
 _AND = re.compile(
-    r";|\n|,(?![0-9]{3}(?![0-9]))|,\s|\s*(?<![A-Za-z])and(?![A-Za-z])\s*|∧|\\(?:land|wedge)(?![A-Za-z])", re.IGNORECASE
+    r";|\n|,(?![0-9]{3}(?![0-9]))|,\s|\s*(?<![A-Za-z])(?:and|und|et|и)(?![A-Za-z])\s*|∧|\\(?:land|wedge)(?![A-Za-z])",
+    re.IGNORECASE,
 )
 _CASES = re.compile(
     r"(?:\\?\{)?\s*\\begin\{(?P<kind>cases|aligned|array|align\*?|gathered)\}(?:\{[lcr]+\})?(?P<inside>.*)\\end\{(?P=kind)\}",

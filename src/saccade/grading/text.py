@@ -157,16 +157,19 @@ _LINKS: Final = r"""
     (?:would|'d)\s(?:say|answer|call\sit)(?:\sit(?:'s|\sis))? believe\sthis\sis gives\sthe\s\w+\sas
     ist sind lautet heißt steht zeigt kostet dauert zu\ssehen\sist handelt\ssich\sum es\sgibt sieht\sman
     trägt gehört spielen spielt hält
-    est sont était c'est s'appelle indique affiche représente coûte dure il\sy\sa on\s(?:voit|lit) (?:joue|jouent)\s(?:au|à\sla)
+    est sont était c'est s'appelle indique affiche représente coûte dure il\sy\sa on\s(?:voit|lit)
+    (?:joue|jouent)\s(?:au|à\sla)
     es está pone indica muestra representa se\s(?:ve|llama|lee|trata\sde) hay cuesta (?:juegan?)\s(?:al|a\sla)
     é são diz mostra há chama-se trata-se\sd[eao] custa lê-se
     è sono c'è si\s(?:vede|chiama|legge|tratta\sdi) rappresenta
     это гласит написано указано изображ[её]н[аоы]? показан[аоы]? видн[аоы]? стоит лежит сидит висит называется
     является є це зображен[оаий]+
     jest są przedstawia pokazuje widać nazywa\ssię znajduje\ssię napisano kosztuje
-    zijn staat heet toont kost draagt är visar heter står(?:\sdet)? syns finns(?:\sdet)? er(?:\sdet)? viser ses hedder finnes koster
+    zijn staat heet toont kost draagt är visar heter står(?:\sdet)? syns finns(?:\sdet)?
+    er(?:\sdet)? viser ses hedder finnes koster
     adalah ialah menunjukkan bertuliskan terdapat là có ghi viết
-    είναι υπάρχει γράφει δείχνει φαίνεται este sunt arată scrie se\svede je jsou stojí ukazuje vidím vidíme kuvassa\son látható
+    είναι υπάρχει γράφει δείχνει φαίνεται este sunt arată scrie se\svede je jsou stojí ukazuje
+    vidím vidíme kuvassa\son látható
     kuna هو هي هذا هذه\sصورة في\sالصورة בתמונה\sרואים
 """.split()  # noqa: SIM905
 _LINK = re.compile(
@@ -214,7 +217,7 @@ _EITHER = re.compile(
 _NOT_BUT = re.compile(r"not\s(?:an?\s|the\s)?[^,.;]{1,60}?,?\sbut\s(?P<said>[^,.;]{1,80})[.!]?", re.IGNORECASE)
 _ARTICLE = re.compile(
     r"\A(?:(?:an?|eine?|einen|einem|un|una|une|uno|um|uma|een|ett?|en|egy|ένας?|μια|μία|sebuah|seekor|seorang|một\s(?:chiếc|con|cái|quả|cây|bức|tòa|ngôi)|एक)\s(?=[^\W\d_]{2})"
-    r"|the\s(?=[^\W\d_]{3})|(?:el|la|le|les|der|die|das|il|lo|o|de|het)\s(?=[^\W\d_]+(?:\s|\Z)))",
+    r"|the\s(?=[^\W\d_]+\s)|(?:el|la|le|les|der|die|das|il|lo|o|de|het)\s(?=[^\W\d_]+(?:\s|\Z)))",
     re.IGNORECASE,
 )
 _HYPHEN = re.compile(r"(?<=[^\W\d_]{2})-(?=[^\W\d_]{2})")
