@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 
 Values = Mapping[tuple[str, str], float]
 """(label, series) -> value; the series is empty if there is one only."""

@@ -35,7 +35,7 @@ from saccade.record.content import Code, ToolCall
 from saccade.record.execution import Status
 from saccade.record.task import AnswerType, Task
 from saccade.record.trajectory import CORRECT, EpisodeLimits, Sampling, StopReason, Trajectory
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 
 DIALECTS = ("pyvision", "native", "codedance", "codev")
 CALLS = {"native": "chatml-function-calling"}

@@ -450,7 +450,7 @@ def _update(rollouts: list[Rollout], trained: Trainable, store: MediaStore) -> f
     """Seconds of an update, the median after the first."""
     processes = Processes(cpu=trained.checkpoint.device.type == "cpu")
     learner = Learner(trained, LearnerSettings(learning_rate=_RATE), processes)
-    collate = Collator(trained.encoder, PictureTensors(trained.encoder, store), trained.model, packed=False)
+    collate = Collator(trained.encoder, PictureTensors(trained.encoder, store), trained.model, packed=trained.packs)
     recipe = Recipe(dialect="direct", reward=RewardSettings(preset="codedance"), loss=RlLossSettings(dual_clip=0.0))
     updater = Updater(learner, collate, recipe, None, _PASS, 1.0)
     seconds = []

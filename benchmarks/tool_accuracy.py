@@ -34,8 +34,7 @@ from saccade.plugins.worlds.charts.bars_lines import ChartBarKnobs, bar_chart
 from saccade.plugins.worlds.geometry import KINDS as ALL_KINDS
 from saccade.plugins.worlds.geometry import WORLD as GEOMETRY
 from saccade.plugins.worlds.geometry import GeometryKind, GeometryKnobs
-from saccade.tasks.worlds.base import draw_sample, seed_of
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng, draw_sample, seed_of
 from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
 

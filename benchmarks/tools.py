@@ -33,12 +33,12 @@ from saccade.models.scripted import ScriptedModel
 from saccade.plugins.worlds.charts.bars_lines import WORLD
 from saccade.record.content import Answer, ToolCall
 from saccade.record.task import Task
-from saccade.tasks.worlds.base import make_task
+from saccade.tasks.worlds import make_task
 from saccade.tools.context import ToolContext
 from saccade.tools.registry import lacking, make_tool
 from saccade.tools.setup import VARIABLE, tool_setup
 from saccade.tools.toolbox import Toolbox
-from saccade.tools.workers.pool import close_shared_pools
+from saccade.tools.workers import close_shared_pools
 
 DETECTOR = "grounding_dino"
 CAPTION = "a red bar. a label. a line."

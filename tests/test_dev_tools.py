@@ -185,7 +185,6 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(700)
 def test_the_check_without_a_gpu_writes_its_table(tmp_path: Path) -> None:
     """In its tiny form: sandbox, training, sampling, RL steps of all weights and of adapters, in this order."""
     photos, out = tmp_path / "photos", tmp_path / "out"

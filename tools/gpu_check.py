@@ -22,6 +22,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 import transformers
 from PIL import Image
@@ -34,11 +35,12 @@ from saccade.record.codec import write_lines
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
 from saccade.sandbox.isolation import MINIMUM
-from saccade.tokens.batch import BatchRow, Collator
+from saccade.tokens.batch import BatchRow, Collator, forward_passes, in_low_precision
 from saccade.tokens.build import PromptDelta
+from saccade.tokens.caches import can_attend_own
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.sampling_weights import in_low_precision
+from saccade.tokens.sequences import cache_dtype
 from saccade.tokens.turn import TurnRequest
 from saccade.training.efficiency import Meter
 from saccade.training.learner import make_learner
@@ -157,18 +159,32 @@ def without_pictures(memory: TrainingMemory) -> int:
     return kept + max(memory.language.most, memory.language.held + memory.logits.most)
 
 
+def collator(trained: Trainable) -> Collator:
+    """What makes the batches of a trainer: packed where nothing else is said."""
+    pictures = PictureTensors(trained.encoder, MediaStore(Path(tempfile.gettempdir())))
+    return Collator(trained.encoder, pictures, trained.model, packed=trained.packs)
+
+
+def random_rows(tokens: int) -> list[BatchRow]:
+    """Trajectories of random text, of one, two, three and four tenths of `tokens`; nearly every token is learned."""
+    generator = torch.Generator().manual_seed(0)
+    lengths = [tokens * part // 10 for part in (1, 2, 3)]
+    rows = []
+    for number, length in enumerate([*lengths, tokens - sum(lengths)]):
+        ids = torch.randint(len(SPECIAL_TOKENS), 300, (length,), generator=generator).numpy()
+        rows.append(BatchRow(f"random-{number}", ids, ids > len(SPECIAL_TOKENS) + 2, ()))
+        rows[-1].trained[0] = False
+    return rows
+
+
 def training(table: Table, trained: Trainable, settings: ModelSettings, size: Size) -> None:
     """Some updates over random text: speed, and peak of memory beside the plan."""
     device = trained.checkpoint.device
     learner = make_learner(
         trained, OptimizerSettings(learning_rate=1e-6), Processes(cpu=device.type == "cpu"), shard=False
     )
-    generator = torch.Generator().manual_seed(0)
-    ids = torch.randint(len(SPECIAL_TOKENS), 300, (size.tokens,), generator=generator).numpy()
-    row = BatchRow("random", ids, ids > len(SPECIAL_TOKENS) + 2, ())
-    row.trained[0] = False
-    pictures = PictureTensors(trained.encoder, MediaStore(Path(tempfile.gettempdir())))
-    collate = Collator(trained.encoder, pictures, trained.model, packed=False)
+    rows = random_rows(size.tokens)
+    collate = collator(trained)
     trained.model.train()
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -177,9 +193,9 @@ def training(table: Table, trained: Trainable, settings: ModelSettings, size: Si
         began = time.perf_counter()
         # On a GPU its allocator tells the peak, and a look at every operation would take longer than the operation.
         with nullcontext() if device.type == "cuda" else counted:
-            batch = collate([row])
+            batch = collate(rows)
             with trained.autocast():
-                scores = trained.scorer(batch, batch.lay_out([row.trained], False))
+                scores = trained.scorer(batch, batch.lay_out([row.trained for row in rows], False))
             loss = -scores.logprobs.mean()
             learner.backward(loss)
             norm = learner.gradient_norm(1.0)
@@ -188,7 +204,7 @@ def training(table: Table, trained: Trainable, settings: ModelSettings, size: Si
             torch.cuda.synchronize()
         seconds = time.perf_counter() - began
     meter = Meter.of(trained)
-    mfu = meter.mfu(meter.work.flops([row]).both, seconds, 1)
+    mfu = meter.mfu(meter.work.flops(rows).both, seconds, 1)
     table.add("training, tokens a second", size.tokens / seconds, size.tokens / seconds / mfu)
     table.add("training, mfu", mfu, 1.0)
     table.add("loss, norm of the gradient", f"{float(loss.detach()):.3f}, {norm:.3f}")
@@ -219,15 +235,17 @@ async def sampling(table: Table, trained: Trainable, size: Size) -> None:
     share = Meter.of(trained).bandwidth(decoded.bytes, decoded.seconds)
     table.add(f"sampling {size.episodes} episodes, tokens a second", tokens / seconds, tokens / seconds / share)
     table.add("sampling, share of the memory's bandwidth", share, 1.0)
-    collate = Collator(trained.encoder, PictureTensors(trained.encoder, store), trained.model, packed=False)
-    gaps = []
-    for episode, turn in zip(played, turns, strict=True):
-        ids = torch.tensor(episode).numpy()
-        learned = torch.arange(len(ids)).numpy() >= len(delta.ids)
-        batch = collate([BatchRow("sampled", ids, learned, ())])
+    known = trained.checkpoint
+    own = can_attend_own(known.config, known.family, known.device, cache_dtype(trained))
+    table.add("sampling, how far rows are read", "to their own ends" if own else "to the end of the longest")
+    rows = [BatchRow("sampled", np.array(ids), np.arange(len(ids)) >= len(delta.ids), ()) for ids in played]
+    collate, gaps = collator(trained), []
+    for chosen in forward_passes([len(row) for row in rows], size.tokens, packed=trained.packs):
+        batch = collate([rows[at] for at in chosen])
         with torch.no_grad(), trained.autocast():
-            scores = trained.scorer(batch, batch.lay_out([learned], False))
-        gaps.append((scores.logprobs.cpu() - torch.tensor(turn.logprobs)).abs())
+            scores = trained.scorer(batch, batch.lay_out([rows[at].trained for at in chosen], False))
+        sampled = torch.tensor([logprob for at in chosen for logprob in turns[at].logprobs])
+        gaps.append((scores.logprobs.cpu() - sampled).abs())
     gap = torch.cat(gaps)
     table.add("log-probability, sampling against training, mean (nats)", float(gap.mean()))
     table.add("the same, largest", float(gap.max()), 1.0)

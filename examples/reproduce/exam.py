@@ -27,7 +27,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.box import BoxJudge, BoxRule
 from saccade.rewards.reward import accuracy, calls, returned_pictures
 from saccade.tasks.sources.folder import TASKS
-from saccade.tasks.worlds.base import chosen_knobs, draw_sample, load_world, store_sample
+from saccade.tasks.worlds import chosen_knobs, draw_sample, load_world, store_sample
 
 DEMONSTRATIONS_END: Final = 100_000
 """Index from which tasks of the split `train` are in no demonstration."""

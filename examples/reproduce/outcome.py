@@ -14,7 +14,7 @@ from examples.reproduce.exam import ExamAnswer
 from examples.reproduce.settings import TrialPlan
 from saccade.core.disk import write_atomic
 from saccade.evals.intervals import Interval, of_mean
-from saccade.evals.tables import markdown
+from saccade.evals.summary import markdown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -56,7 +56,7 @@ from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.tasks.sources.folder import TASKS
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 from saccade.tokens.decoder import TransformersEngine
 from saccade.training.folder import SETTINGS
 from saccade.training.launch import launch
@@ -75,9 +75,9 @@ from saccade.training.sft.settings import (
     SftSettings,
     SftValidationSettings,
 )
-from saccade.training.sft.synth.jobs import Job, jobs
-from saccade.training.sft.synth.made import in_order
+from saccade.training.sft.synth.jobs import Job, Jobs
 from saccade.training.sft.synth.outcome import opened
+from saccade.training.sft.synth.prompts import in_order
 from saccade.training.sft.synth.run import Synthesizer
 from saccade.training.sft.synth.settings import SynthSettings
 from saccade.training.weights import load_trainable
@@ -173,7 +173,7 @@ async def _hold(kind: DemonstrationSet, tasks: TaskSet, first: int, out: Path, t
 
     synthesizer = Synthesizer(settings, MediaStore(out / MEDIA), player=player)
     run = opened(out, settings)
-    missing = [job for job in jobs(settings) if job.id not in run.done]
+    missing = [job for job in Jobs(settings) if job.id not in run.done]
     if not missing:
         return
     reason = ""

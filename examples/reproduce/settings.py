@@ -32,7 +32,7 @@ from saccade.plugins.worlds.experts.demonstrator import Demonstrator, gold, is_l
 from saccade.record.content import Action, Answer, Code, ImagePart
 from saccade.record.task import AnswerType, Task
 from saccade.record.trajectory import FinishReason
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 from saccade.training.rl.settings import RlSettings
 
 DemonstrationKind = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble", "consult"]

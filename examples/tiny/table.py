@@ -18,7 +18,7 @@ from saccade.cli.train import need_training
 from saccade.core.settings import load_settings
 from saccade.errors import SettingsError
 from saccade.models.registry import load_model
-from saccade.plugins.worlds.cli_demo import ExamRow, hold_exam
+from saccade.plugins.worlds.cli import ExamRow, hold_exam
 from saccade_tiny.screen import markdown
 from saccade_tiny.settings import RECIPE, TinySettings
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from saccade.models.base import Request as Request
     from saccade.models.base import Usage as Usage
     from saccade.models.endpoint import Endpoint as Endpoint
-    from saccade.models.prices import load_prices as load_prices
+    from saccade.models.endpoint import load_prices as load_prices
     from saccade.models.providers.openai import OpenAIModel as OpenAIModel
     from saccade.models.registry import load_model as load_model
     from saccade.models.replay import ReplayModel as ReplayModel
@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from saccade.sandbox.remote import RemoteSandbox as RemoteSandbox
     from saccade.sandbox.result import RunResult as RunResult
     from saccade.sandbox.sync import SyncSandbox as SyncSandbox
-    from saccade.tasks.own_media import task_from_files as task_from_files
+    from saccade.tasks.media import task_from_files as task_from_files
     from saccade.tasks.sources.task_set import open_tasks as open_tasks
-    from saccade.tasks.worlds.base import load_world as load_world
+    from saccade.tasks.worlds import load_world as load_world
     from saccade.training.rl.recipe import load_recipe as load_recipe
 
     __version__: str
@@ -84,9 +84,8 @@ PUBLIC = {
     "Models": {
         "models.registry": "load_model",
         "models.base": "Completion MediaReader Model Request Usage",
-        "models.endpoint": "Endpoint",
+        "models.endpoint": "Endpoint load_prices",
         "models.providers.openai": "OpenAIModel",
-        "models.prices": "load_prices",
         "models.replay": "ReplayModel",
         "core.retry": "RetryPolicy",
         "models.scripted": "ScriptedModel",
@@ -97,9 +96,9 @@ PUBLIC = {
     },
     "Tasks and media": {
         "record.task": "AnswerType EvidenceBox NamedMedia Task",
-        "tasks.own_media": "task_from_files",
+        "tasks.media": "task_from_files",
         "tasks.sources.task_set": "open_tasks",
-        "tasks.worlds.base": "load_world",
+        "tasks.worlds": "load_world",
         "media.store": "MediaStore",
     },
     "Sandboxes": {
@@ -133,10 +132,9 @@ PUBLIC_MODULES = {
     "dialects.base": "Observation Opening question_parts",
     "dialects.question": "pictures_of question_text",
     "errors": "ModelLostError ModelRefusedError SandboxLostError SettingsError",
-    "evals.listing": "list_runs",
-    "evals.protocols.base": "Protocol Studied",
-    "evals.protocols.findings": "Findings Mean Rates SampleRow StudiedRun",
+    "evals.protocols.base": "Findings Mean Protocol Rates SampleRow Studied StudiedRun",
     "evals.rows": "EpisodeExport EvalRow export",
+    "evals.stored": "list_runs",
     "grading.base": "Verdict gold_of judged right wrong",
     "models.failures": "COMMON ErrorWords",
     "models.local_text": "LocalSettings",
@@ -146,17 +144,14 @@ PUBLIC_MODULES = {
     "record.base": "clean_text",
     "record.codec": "append_line dumps loads read_lines",
     "record.trajectory": "CORRECT",
-    "report.episodes": "write_pages",
-    "rewards.judges.registry": "JudgeContext",
-    "rewards.judges.verdict": "JudgeVerdict",
-    "rewards.reward": "accuracy calls reward_each",
+    "report.page": "write_pages",
+    "rewards.judges.model": "JudgeContext",
+    "rewards.reward": "JudgeVerdict accuracy calls reward_each",
     "tasks.benchmarks.card": "Card",
-    "tasks.benchmarks.loaders.base": "first_match",
-    "tasks.benchmarks.row_files": "SourceRow",
-    "tasks.benchmarks.values": "RowProblem",
+    "tasks.benchmarks.loaders.rows": "first_match",
+    "tasks.benchmarks.row_files": "RowProblem SourceRow",
     "tasks.sources.survey": "TaskForm",
-    "tasks.worlds.base": "Knobs World WorldSample make_task",
-    "tasks.worlds.rng": "Rng",
+    "tasks.worlds": "Knobs Rng World WorldSample make_task",
     "tokens.batch": "Collator token_row",
     "tokens.build": "token_trajectory",
     "tokens.encoder": "Encoder",
@@ -164,13 +159,12 @@ PUBLIC_MODULES = {
     "tools.base": "Tool ToolOutcome",
     "tools.context": "CallProblem ToolContext",
     "tools.definition": "ToolModel",
-    "tools.serving.backend": "ToolServer",
+    "tools.serving": "ToolServer",
     "training.env": "LookAgainEnv",
-    "training.rl.advantages": "AdvantageRule",
-    "training.rl.kl": "KlEstimator",
+    "training.rl.advantages": "AdvantageRule KlEstimator",
     "training.rl.rollout": "Rollout RolloutGroup",
     "training.rl.select": "Selection SelectionRule best keep_usable",
-    "training.rl.trainers": "OtherTrainer",
+    "training.rl.settings": "OtherTrainer",
     "training.sft.curate.stage": "KEEP Drop FilterContext FilterOutcome FilterSettings FilterStage Undecided each",
     "training.sft.formats.base": "Format",
     "training.sft.synth.experts": "ExpertFactory UnfitSampleError completion",

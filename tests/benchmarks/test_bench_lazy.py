@@ -14,8 +14,11 @@ GUESSED = {"choice", "yes-no", "vqa"}
 """Graders for which a constant is right by chance, and one question states its answer."""
 
 
-def test_no_constant_and_no_copy_of_the_question_is_paid() -> None:
-    rows = earned([(item.grader, item) for item in by_hand()])
+@pytest.mark.parametrize("equations", [8, pytest.param(None, marks=pytest.mark.slow)])
+def test_no_constant_and_no_copy_of_the_question_is_paid(equations: int | None) -> None:
+    items = [item for item in by_hand() if item.grader != "math"]
+    items += [item for item in by_hand() if item.grader == "math"][-(equations or 0) :]
+    rows = earned([(item.grader, item) for item in items])
     paid = {(row.questions, row.policy): row.paid for row in rows if row.paid and row.questions not in GUESSED}
     assert paid.pop(("iou", "`[0, 0, 9999, 9999]`")) < 0.001  # the IoU itself
     assert paid == {("math", "`0 or 1`"): 2}  # the golds {0, 1} and x = 0 or x = 1

@@ -19,9 +19,9 @@ from tests.tasks.sources.files import video
 
 from saccade.cli import ask as ask_module
 from saccade.cli.ask import NO_MODEL
-from saccade.cli.ask_screen import AskScreen
 from saccade.cli.main import main
 from saccade.cli.output import visible
+from saccade.cli.screen import AskScreen
 from saccade.episode.ask import Question
 from saccade.episode.flow import Said, Wrote
 from saccade.episode.run_folder import unfinished
@@ -31,7 +31,7 @@ from saccade.plugins.worlds import tiny
 from saccade.plugins.worlds.tiny import known_kind
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import STOPS, FinishReason, StopReason, Trajectory
-from saccade.tasks.worlds.base import draw_sample, load_world
+from saccade.tasks.worlds import draw_sample, load_world
 
 LOOK = "I look.\n<code>\n```python\nprint(image_clue_0.size)\nimage_clue_0.show()\n```\n</code>"
 

@@ -26,6 +26,10 @@ def test_show_prints_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert 'id = "hrbench-4k@1"' in printed
     assert "DreamMr/HR-Bench" in printed
+    *_, get, then = printed.splitlines()
+    assert get.startswith("# Get it from https://")
+    assert "--local-dir data/hrbench-4k" in get
+    assert then == "# Then: saccade cards check data/hrbench-4k"
 
 
 def test_check_counts_and_finds_a_constant_gold_position(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,8 @@ from PIL import Image
 from saccade.cli.main import main
 from saccade.errors import UnavailableError
 from saccade.media.store import MediaStore
-from saccade.plugins.worlds import cli_demo
-from saccade.plugins.worlds.cli_demo import centre, draw_street, failures, steps_for
+from saccade.plugins.worlds import cli
+from saccade.plugins.worlds.cli import centre, draw_street, failures, steps_for
 from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart
 from saccade.record.task import Task
@@ -97,7 +97,7 @@ def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_everything_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UnavailableError) as caught:
-        asyncio.run(cli_demo.play_tiny(tmp_path))
+        asyncio.run(cli.play_tiny(tmp_path))
     assert str(caught.value) == "not installed: `torch`, `transformers`. Run: pip install 'saccade-vlm[local]'"
 
 
@@ -106,8 +106,8 @@ def test_everything_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyP
 def test_the_small_model_plays_in_the_demo(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli_demo, "FAMILIES", {"circles": cli_demo.FAMILIES["touching circles"]})
-    monkeypatch.setattr(cli_demo, "TASKS", 1)
+    monkeypatch.setattr(cli, "FAMILIES", {"circles": cli.FAMILIES["touching circles"]})
+    monkeypatch.setattr(cli, "TASKS", 1)
     for number in range(2):
         assert main(["demo", "--out", str(tmp_path)]) == 0
         shown = capsys.readouterr().out

@@ -168,7 +168,7 @@ def test_a_broken_package_is_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.syspath_prepend(str(tmp_path))
     point = EntryPoint(name="theirs", value="broken_tool_of_others:T [gpu]", group="saccade.tools")
     monkeypatch.setattr(module, "entry_points", lambda group: [point])
-    broken = Registry("tools", {"crop@1": "saccade.tools.crop:Crop"})
+    broken = Registry("tools", {"crop@1": "saccade.tools.pictures:Crop"})
     monkeypatch.setattr("saccade.tools.registry.TOOLS", broken)
     crop, theirs = parts_of("tools")
     assert crop.problem == ""

@@ -60,6 +60,7 @@ def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str 
         (("ask", "photo.png", "q?", "--model", "local:./empty"), "the folder ./empty holds no checkpoint"),
         (("eval", "maze", "--out", "x", "--shard", "1of3"), "shard 1of3: write I/N, from 1/N to N/N, as in 1/4"),
         (("eval", "maze", "--out", "x", "--headline", "judge"), "there is no judge: name one with --judge"),
+        (("eval", "--out", "x"), "Where the tasks come from: a world"),
         (("ask", "photo.png", "  "), "the question is empty"),
         (("ask", "notes.txt", "q?"), "notes.txt is neither a picture of a known format"),
         (("ask", "loop", "q?"), "loop cannot be read: it is a link that leads back to itself"),
@@ -80,8 +81,10 @@ def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str 
         (("demo", "--image", "no.jpg", "--out", "x"), "Check the path"),
         (("sft", "plain", "--model", "tiny", "--data", "empty", "--out", "x"), "empty is no run folder"),
         (("rl", "vista-r1", "--model", "tiny", "--tasks", "mase", "--out", "x"), "'maze'"),
+        (("sft", "plain", "--model", "tiny", "--data", "gone", "--out", "x"), "gone is not there"),
+        (("protocols", "gone/run"), "gone/run is not there"),
         (("tasks", "check", "loop"), "loop is a link that leads back to itself"),
-        (("tasks", "show", "maze", "--tag", "none"), "has the wanted tags"),
+        (("tasks", "show", "echo", "--tag", "none"), "has the wanted tags"),
     ],
 )
 def test_it_is_refused_in_words(argv: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:

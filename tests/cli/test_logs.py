@@ -19,8 +19,8 @@ import typer
 from PIL import Image
 from tests.models.wire_server import WireServer, chat, running, status
 
-from saccade.cli.logs import MOST, SECONDS, Logged, Logs, Notices, add_log_options, logged
 from saccade.cli.main import main, verbs
+from saccade.cli.output import MOST, SECONDS, Logged, Logs, Notices, add_log_options, logged
 
 RETRY = logging.getLogger("saccade.core.retry")
 DATED = re.compile(r"\d+ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (DEBUG|INFO|WARNING) +saccade\.[\w.]+: \S")
@@ -176,14 +176,14 @@ def test_a_run_logs_what_happens_and_no_secret_prompt_or_answer(
 
 BAR = """
 import logging, time
-from saccade.cli.eval_screen import screen
-from saccade.cli.logs import Logs
-from saccade.evals.progress import EvalProgress
+from saccade.cli.screen import screen
+from saccade.cli.output import Logs
+from saccade.evals.grades import EvalProgress
 
 log = logging.getLogger("saccade.core.retry")
 with Logs() as logs, screen() as show:
-    for number in range(5):
-        show(EvalProgress(total=5, played=number))
+    for number in range(3):
+        show(EvalProgress(total=3, played=number))
         log.warning("openai:m asks for a pause (429). Trying again in %d s.", number)
         time.sleep(0.15)
 """
@@ -207,7 +207,7 @@ def test_bars_and_lines_do_not_garble_each_other() -> None:
     assert run.returncode == 0, seen
     text = seen.decode()
     assert "\u2501" in text or "\u2578" in text, "no bar was drawn"
-    for number in range(5):
+    for number in range(3):
         # On a line of its own: after the bar was wiped, and before it is drawn anew.
         line = rf"(^|\n|\r|\x1b\[2K|\x1b\[1A)openai:m asks for a pause \(429\)\. Trying again in {number} s\. *\r?\n"
         assert re.search(line, re.sub(r"\x1b\[[\d;]*m", "", text)), text

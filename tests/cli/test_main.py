@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import types
 from collections import defaultdict
@@ -148,7 +147,9 @@ def test_a_sigterm_ends_a_command_also_where_ctrl_c_is_ignored(before: Callable[
         signal.signal(signal.SIGINT, kept)
 
 
-def test_the_shell_completes_verbs_commands_and_options() -> None:
+def test_the_shell_completes_verbs_commands_and_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for line, offered in (
         ("saccade regr", "regrade"),
         ("saccade worlds s", "sample sheet"),
@@ -156,11 +157,11 @@ def test_the_shell_completes_verbs_commands_and_options() -> None:
     ):
         words = line.split(" ")
         shell = {"_SACCADE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-        program = "import sys; from saccade.cli.main import main; sys.exit(main())"
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=os.environ | shell, capture_output=True, text=True, check=False
-        )
-        assert (done.stdout.split(), done.stderr) == (offered.split(), "")
+        for name, value in shell.items():
+            monkeypatch.setenv(name, value)
+        assert cli.main([]) == 0
+        out, err = capsys.readouterr()
+        assert (out.split(), err) == (offered.split(), "")
 
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")

@@ -79,6 +79,10 @@ def test_every_command_that_writes_a_run_is_refused_while_another_does(
         ["ask", "photo.png", "?", *played, "--out"],
         ["regrade", "--grader", "first_letter.py:FIRST_LETTER"],
         ["synth", "red_patch.py:WORLD", "--dialect", "codedance", "--n", "1", "--out"],
+        ["demo", "--out"],
+        ["protocols"],
+        ["review"],
+        ["review", "--rate", "anna"],
     )
     with started(["-c", HOLD, str(here / "run")], "held") as pid:
         for out, command in product(("run", "link"), commands):
@@ -87,6 +91,7 @@ def test_every_command_that_writes_a_run_is_refused_while_another_does(
             said = capsys.readouterr().err
             assert f"process {pid} on {socket.gethostname()} writes to {out}" in said
             assert "Wait for it, end it, or name another folder" in said
+        assert main(["protocols", "run", "--out", "elsewhere"]) == 0  # which only reads the run
     assert main(["regrade", "link", "--grader", "first_letter.py:FIRST_LETTER"]) == 0
     assert not (here / "run/.lock").exists()
 
@@ -123,23 +128,8 @@ def test_a_folder_that_is_deleted_under_a_run_is_said_to_be(here: Path, capsys: 
         "    async def complete(self, request, media, *, on_text=None):\n        shutil.rmtree('run')\n"
         "        return await super().complete(request, media, on_text=on_text)\n"
     )
-    assert (
-        main(
-            [
-                "eval",
-                "red_patch.py:WORLD",
-                "--n",
-                "1",
-                "--dialect",
-                "direct",
-                "--model",
-                "deleter.py:Deleter",
-                "--out",
-                "run",
-            ]
-        )
-        == 2
-    )
+    played = ["--n", "1", "--dialect", "direct", "--model", "deleter.py:Deleter", "--out", "run"]
+    assert main(["eval", "red_patch.py:WORLD", *played]) == 2
     assert "run was deleted or moved while this run wrote to it" in capsys.readouterr().err
 
 

@@ -79,7 +79,7 @@ def test_the_tree_is_that_of_ast() -> None:
 
 def test_threads_do_not_disturb_one_another() -> None:
     with ThreadPoolExecutor(6) as threads:
-        trees = list(threads.map(lambda _: parse(PROGRAM), range(200)))
+        trees = list(threads.map(lambda _: parse(PROGRAM), range(60)))
     assert all(len(tree.body) == 60 for tree in trees)
 
 

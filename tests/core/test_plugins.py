@@ -12,6 +12,7 @@ import pytest
 
 from saccade.cli.list import KINDS
 from saccade.cli.main import main
+from saccade.core import plugins
 from saccade.core import registry as module
 from saccade.core.plugins import OFFERED
 from saccade.core.registry import Registry
@@ -96,6 +97,11 @@ def test_other_names_are_found_as_before(tmp_path: Path) -> None:
     assert checkpoint_named("Qwen/Qwen2.5-VL-3B-Instruct") == "Qwen/Qwen2.5-VL-3B-Instruct"
     with pytest.raises(RegistryError, match="Did you mean"):
         load_model("opena:gpt")
+
+
+def test_a_source_tree_that_is_not_installed_says_so_as_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "DISTRIBUTION", "no-such-distribution-is-installed")
+    assert plugins.own_version() == "unknown (a source tree that is not installed)"
 
 
 def test_the_table_is_that_of_the_entry_points() -> None:

@@ -180,10 +180,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
-
-
 limits = st.builds(Limits, wall_seconds=st.floats(1e-300, allow_infinity=False), processes=st.integers(-(2**62), 2**62))
-
 
 runs = st.builds(
     Run,

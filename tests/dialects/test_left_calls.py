@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import pytest
@@ -25,6 +26,7 @@ ZOOM = ToolSpec(
     },
 )
 NATIVE = PRESETS[""].with_tools((ZOOM,))
+UNKNOWN = "and the parser of the model's family"
 CODE = 'a = {"k": [1, 2]}\nprint(a["k"], \'x\')'
 JSON = json.dumps({"name": "python", "arguments": {"code": CODE}})
 LLAMA = json.dumps({"name": "python", "parameters": {"code": CODE}})
@@ -146,6 +148,34 @@ FAMILIES = {
     "internlm": ("internlm", f"<|action_start|><|plugin|>\n{LLAMA}<|action_end|>"),
     "granite": ("granite", f"<|tool_call|>[{JSON}]"),
     "phi": ("phi4_mini_json", f"functools[{JSON}]"),
+    "gemma 4": ("gemma4", f'<|tool_call>call:python{{code:<|"|>{CODE}<|"|>}}<tool_call|>'),
+    "function gemma": (
+        "functiongemma",
+        f"<start_function_call>call:python{{code:<escape>{CODE}<escape>}}<end_function_call>",
+    ),
+    "olmo 3": ("minimax_m2", f"<function_calls>python(code={CODE!r})</function_calls>"),
+    "hunyuan": (
+        "minimax",
+        f"<tool_calls><tool_call>python<tool_sep>\n<arg_key>code</arg_key>\n<arg_value>{CODE}</arg_value></tool_call></tool_calls>",
+    ),
+    "lfm 2": (UNKNOWN, f"<|tool_call_start|>[python(code={CODE!r})]<|tool_call_end|>"),
+    "command a": (
+        UNKNOWN,
+        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "python", "parameters": ' + ARGS + "}]<|END_ACTION|>",
+    ),
+    "nemotron": (UNKNOWN, f"<TOOLCALL>[{JSON}]</TOOLCALL>"),
+    "glaive": (UNKNOWN, f"<functioncall> {JSON}"),
+    "capitals": (UNKNOWN, f"<TOOL_CALL>{JSON}</TOOL_CALL>"),
+    "tool_use": (UNKNOWN, f"<tool_use>{JSON}</tool_use>"),
+    "apertus": (UNKNOWN, '<|tools_prefix|>[{"python": ' + ARGS + "}]<|tools_suffix|>"),
+    "name in the tag": ("hermes", f"<tool_call=python>{ARGS}</tool_call>"),
+    "name as an attribute": (UNKNOWN, f'<function name="python"><param name="code">{CODE}</param></function>'),
+    "deepseek v3.2 in plain letters": (
+        "deepseek_v32",
+        f'<|DSML|invoke name="python"><|DSML|parameter name="code">{CODE}</|DSML|parameter></|DSML|invoke>',
+    ),
+    "qwen-agent": (UNKNOWN, f"✿FUNCTION✿: python\n✿ARGS✿: {ARGS}\n✿RESULT✿"),
+    "escaped as html": ("hermes", html.escape(f"<tool_call>{JSON}</tool_call>")),
     "gpt-oss": (
         "openai",
         f"<|channel|>commentary to=functions.python <|constrain|>json<|message|>{ARGS}<|call|>",
@@ -160,6 +190,33 @@ def test_the_call_is_made(parser: str, text: str) -> None:
     assert found is not None
     assert not found.several
     assert f"--enable-auto-tool-choice --tool-call-parser {parser}" in found.note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"tool_name": "python", "tool_input": {"code": CODE}}),
+        json.dumps({"action": "python", "action_input": {"code": CODE}}),
+        json.dumps({"type": "tool_use", "id": "x", "name": "python", "input": {"code": CODE}}),
+        json.dumps({"toolUse": {"toolUseId": "x", "name": "python", "input": {"code": CODE}}}),
+        json.dumps(
+            {"tool_calls": [{"id": "c", "type": "function", "function": {"name": "python", "arguments": ARGS}}]}
+        ),
+        json.dumps({"recipient_name": "functions.python", "parameters": {"code": CODE}}),
+        '{"python": ' + ARGS + "}",
+        f"**Tool call:** `{JSON}`",
+        f"Thought: I look.\nAction: python\nAction Input: {ARGS}\nObservation:",
+        f"python\n{ARGS}",
+        f"python(code={CODE!r})",
+        f"[python({CODE!r})]",
+        f"```tool_code\nprint(default_api.python(code={CODE!r}))\n```",
+        f"python({{'code': {CODE!r},}})",
+        f"python(```json\n{ARGS}\n```)",
+        'python({"code": "' + CODE.replace('"', '\\"') + '"}</tool_call>)',
+    ],
+)
+def test_a_call_without_a_mark_is_made(text: str) -> None:
+    assert NATIVE.parse(text, FinishReason.STOP) == Code(code=CODE)
 
 
 @pytest.mark.parametrize("text", [text for _, text in FAMILIES.values()], ids=FAMILIES)
@@ -229,7 +286,7 @@ def test_the_first_of_several_is_made_and_the_others_are_named(text: str) -> Non
         "[TOOL_CALLS]",
         "[TOOL_CALLS]python",
         "<|python_tag|>",
-        '<|tool_call>call:python{code:<|"|>1<|"|>}<tool_call|>',
+        '<|tool_call>call:python{code:<|"|>1<tool_call|>',
         "<｜tool▁calls▁begin｜>",
         "<minimax:tool_call>",
         "functools[{]",
@@ -254,6 +311,11 @@ def test_what_cannot_be_read_is_corrected(text: str) -> None:
         "The name is [TOOL CALLS].",
         "<think>I could write <tool_call>{}</tool_call></think>\nIt is blue.",
         "f(python)(x)",
+        '{"name": "Bob", "arguments": "none"}',
+        "Action: the man is running.",
+        "A <tool> tag and an <action>run</action> are in the picture.",
+        "python\n3.11",
+        "&lt;answer&gt; is what the sign says.",
     ],
 )
 def test_other_text_stays_an_answer(text: str) -> None:

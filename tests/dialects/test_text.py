@@ -112,7 +112,7 @@ def test_what_a_dialect_cannot_say() -> None:
     stop = dialect.stop[0]
     text = dialect.write(Code(code="a"), "Hm.")
     assert checked(dialect, text, Code(code="a")) == text
-    with pytest.raises(ValueError, match="would be read as something else"):
+    with pytest.raises(ValueError, match="would be read otherwise"):
         checked(dialect, text, Code(code="b"))
     with pytest.raises(ValueError, match="cannot say this answer"):
         checked(dialect, text, Answer(text="a"))
@@ -176,7 +176,7 @@ def test_total(text: str) -> None:
 )
 def test_long_hostile_text_takes_linear_work(read: Callable[[str], object], piece: str) -> None:
     """Quadratic work on a text of this length would outlast the time limit of a test."""
-    read(piece * 200_000)
+    read(piece * 100_000)
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.plugins.worlds.solvers.questions import solver_for
+from saccade.plugins.worlds.solvers import solver_for
 from saccade.record.codec import dumps, loads
 from saccade.record.content import Answer, Code, Message, TextPart
 from saccade.record.execution import Status
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.own_media import task_from_files
+from saccade.tasks.media import task_from_files
 
 pytestmark = needs_files
 

@@ -78,6 +78,7 @@ def redness(store: MediaStore, part: ImagePart) -> float:
     return sum(pixels[at] > 200 and pixels[at + 1] < 128 for at in range(0, len(pixels), 3)) / 2500
 
 
+@pytest.mark.few(5, of=lambda params: params["space"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("cell", [(2, 3), (0, 0), (4, 4), (4, 0)])
 @pytest.mark.parametrize("space", BoxSpace)
@@ -169,7 +170,7 @@ def test_code_of_thyme_finds_the_picture_as_it_is_shown(tmp_path: Path, size: tu
 
 def test_the_prompt_says_what_boxes_count(tmp_path: Path) -> None:
     store = MediaStore(tmp_path)
-    part, _ = patch(store, (4000, 3000), (2, 3))
+    part, _ = patch(store, (2000, 1500), (2, 3))
     own = load_dialect("deepeyes")
     assert own.with_boxes(BoxSpace.SHOWN) == own
     for space, words in (("shown", "as it is shown"), ("thousand", "from 0 to 1000"), ("full", "full-size picture")):

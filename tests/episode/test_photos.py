@@ -21,7 +21,7 @@ from saccade.record.content import Answer, Code, ToolCall
 from saccade.record.execution import Status
 from saccade.record.trajectory import FinishReason, StopReason, Trajectory
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.own_media import task_from_files
+from saccade.tasks.media import task_from_files
 
 from .support import photo, timeless
 
@@ -80,7 +80,7 @@ def script(dialect_id: str) -> list[Reply]:
         ),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 async def test_code(dialect_id: str, file: str, tmp_path: Path) -> None:
     path = photo(file)
     store = MediaStore(tmp_path)

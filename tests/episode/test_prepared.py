@@ -25,7 +25,7 @@ from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.tasks import check_rewards

@@ -30,7 +30,7 @@ from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import FinishReason, StopReason, Trajectory, Turn
 from saccade.sandbox.base import MIB, Limits
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 
 CLIP = VideoPart(sha256="b" * 64, width=64, height=64, frames=8, fps=1, seconds=8)
 

@@ -18,7 +18,7 @@ from saccade.models.scripted import speak
 from saccade.record.content import Answer, Code
 from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, StopReason, Trajectory, Turn
-from saccade.report.stored_run import open_run
+from saccade.report.runs import open_run
 from saccade.sandbox.local import LocalSandbox
 
 DIALECT = load_dialect("pyvision")

@@ -16,7 +16,7 @@ from saccade.errors import SettingsError
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.sft.synth.run import Synthesizer
 from saccade.training.sft.synth.settings import SynthSettings

@@ -19,7 +19,7 @@ from saccade.record.execution import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import StopReason
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.own_media import task_from_files
+from saccade.tasks.media import task_from_files
 
 pytest.importorskip("av", reason="the extra `video` is not installed")
 

@@ -28,7 +28,7 @@ from saccade.sandbox.result import RunResult
 from saccade.sandbox.scripted import ScriptedSandbox, ScriptedSession
 from saccade.tools.context import ProblemKind, ToolContext
 from saccade.tools.setup import VARIABLE, ToolCallSettings
-from saccade.tools.workers.pool import close_shared_pools
+from saccade.tools.workers import close_shared_pools
 
 
 def test_what_is_not_set_up_is_not_offered_and_no_mistake_of_the_model() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.models.wire_batches import BatchServer, batch_server
 
 from saccade.errors import SettingsError
-from saccade.evals.progress import EvalProgress
+from saccade.evals.grades import EvalProgress
 from saccade.evals.run import continuing, evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.models.batches import BatchTimes
@@ -46,7 +46,9 @@ def turns(body: dict[str, Any]) -> Any:
     return says("", tool_calls=[call])
 
 
-async def test_each_round_of_turns_is_a_batch(server: BatchServer, tmp_path: Path) -> None:
+async def test_each_round_of_turns_is_a_batch_and_no_answer_is_asked_for_again(
+    server: BatchServer, tmp_path: Path
+) -> None:
     server.answer = turns
     chosen = settings(tmp_path / "run", f"openai:gpt-4.1@{server.url}/v1")
     heard: list[tuple[int, list[str]]] = []
@@ -66,12 +68,6 @@ async def test_each_round_of_turns_is_a_batch(server: BatchServer, tmp_path: Pat
     assert stored[0].turns[0].dollars == pytest.approx((1000 * 2.0 + 10 * 8.0) / 2e6)
     again = await evaluate(chosen, tmp_path / "run", batch=QUICK)
     assert (again.progress.played, len(server.batches)) == (0, 2)
-
-
-async def test_what_was_answered_is_not_asked_again(server: BatchServer, tmp_path: Path) -> None:
-    server.answer = turns
-    chosen = settings(tmp_path / "run", f"openai:gpt-4.1@{server.url}/v1")
-    await evaluate(chosen, tmp_path / "run", batch=QUICK)
     (tmp_path / "run" / "trajectories.jsonl").unlink()  # as if the process had ended before the samples did
     made = await evaluate(chosen, tmp_path / "run", batch=QUICK)
     assert (made.progress.played, len(server.batches)) == (3, 2)

@@ -17,7 +17,7 @@ from saccade.evals.grades import open_failures
 from saccade.evals.metrics import Tagged, TaskResult, card_numbers, we_math
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate, open_sources
-from saccade.plugins.worlds.experts.solver_model import SolverModel
+from saccade.plugins.worlds.experts.demonstrator import SolverModel
 from saccade.tasks.benchmarks.card import Metric
 
 from .rows import row

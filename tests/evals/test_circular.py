@@ -11,13 +11,13 @@ from PIL import Image
 
 from saccade.episode.flow import Plan
 from saccade.errors import SettingsError
-from saccade.evals.merge import merge
+from saccade.evals.api import regrade
 from saccade.evals.metrics import CIRCULAR_NUMBER, card_numbers, question_of, whole_questions
-from saccade.evals.regrade import regrade
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.run import evaluate
-from saccade.evals.tables import summary_text
-from saccade.tasks.sources.shares import rotations
+from saccade.evals.stored import merge
+from saccade.evals.summary import summary_text
+from saccade.tasks.sources.settings import rotations
 
 from .rows import row
 from .support import oracle, saying, settings, write_tasks

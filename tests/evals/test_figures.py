@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.errors import SettingsError
-from saccade.evals.compare import compare
 from saccade.evals.intervals import mcnemar
-from saccade.evals.metrics import by_task, majority, mean_pass, pass_at
+from saccade.evals.metrics import by_task, compare, majority, mean_pass, pass_at
 from saccade.evals.rows import Known, natural
-from saccade.evals.summary import figures, summarise
-from saccade.evals.tables import comparison_text, summary_text
+from saccade.evals.summary import comparison_text, figures, summarise, summary_text
 
 from .rows import row
 

@@ -17,7 +17,7 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
-from saccade.tasks.frames import FrameSettings, framed
+from saccade.tasks.media import FrameSettings, framed
 
 pytest.importorskip("av", reason="the extra `video` is not installed")
 

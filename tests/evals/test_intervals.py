@@ -20,7 +20,7 @@ from saccade.evals.intervals import (
     permutation,
     wilson,
 )
-from saccade.evals.protocols.findings import Rates, SampleRow
+from saccade.evals.protocols.base import Rates, SampleRow
 
 
 @pytest.mark.parametrize(

@@ -20,18 +20,16 @@ from saccade.errors import (
     SaccadeError,
     SettingsError,
 )
+from saccade.evals import api as regrade_module
 from saccade.evals import judged as judged_module
-from saccade.evals import regrade as regrade_module
 from saccade.evals import run as run_module
-from saccade.evals.grades import BY_JUDGE, BY_RULE
+from saccade.evals.api import Regrading, regrade
+from saccade.evals.grades import BY_JUDGE, BY_RULE, EvalProgress
 from saccade.evals.intervals import ContingencyTable, agreement
-from saccade.evals.merge import merge, run_settings
-from saccade.evals.progress import EvalProgress
-from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
 from saccade.evals.run import continuing, evaluate
-from saccade.evals.summary import summarise
-from saccade.evals.tables import summary_text
+from saccade.evals.stored import merge, run_settings
+from saccade.evals.summary import summarise, summary_text
 from saccade.models.scripted import Reply, ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.content import Message

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from saccade.cli.main import main
-from saccade.evals.listing import Listed, is_run, list_runs
 from saccade.evals.run import evaluate
+from saccade.evals.stored import Listed, is_run, list_runs
 
 from .support import oracle, settings
 

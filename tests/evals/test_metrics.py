@@ -11,8 +11,7 @@ from tests.evals.rows import row
 from saccade.evals.intervals import agreement, table
 from saccade.evals.metrics import Tagged, TaskResult, tag_mean, vsi_mean, we_math, worst_case
 from saccade.evals.rows import EvalRow
-from saccade.evals.summary import SUMMARY, summarise, write_summary
-from saccade.evals.tables import summary_text
+from saccade.evals.summary import SUMMARY, summarise, summary_text, write_summary
 from saccade.tasks.benchmarks.card import Metric
 
 METRIC = Metric(id="type-mean@1", by=("kind", "other"))

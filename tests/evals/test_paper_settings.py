@@ -10,7 +10,7 @@ import pytest
 from saccade.cli.main import main
 from saccade.core.settings import load_settings, save_settings
 from saccade.errors import SettingsError
-from saccade.evals.paper_settings import as_published, beside_published, differing
+from saccade.evals.benchmarks import as_published, beside_published, differing
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.tasks.benchmarks.registry import card_ids, load_card
@@ -28,10 +28,11 @@ def test_a_paper_s_settings_hold_where_nothing_else_was_set() -> None:
     settings = applied.settings
     assert (settings.sampling.temperature, settings.sampling.top_k) == (0.01, None)
     assert (settings.limits.turns, settings.limits.context_tokens) == (30, 32_768)
+    assert settings.media.shown_pixels == 2_000_000
     assert (settings.k, settings.dialect) == (32, "pyvision-rl-image")
     assert applied.says == (
         "As in PyVision-RL, section 4: dialect pyvision-rl-image, temperature 0.01, turns 30, context tokens 32768, "
-        "samples of each task 32.",
+        "pixels shown 2000000, samples of each task 32.",
     )
 
 

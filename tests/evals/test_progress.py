@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from saccade.errors import ModelLostError, SandboxLostError, SettingsError
-from saccade.evals.grades import SampleFailure
-from saccade.evals.progress import EvalProgress
+from saccade.evals.grades import EvalProgress, SampleFailure
 from saccade.record.content import Answer, Code, ParseError, VideoPart
 from saccade.record.task import FrameOf, NamedMedia, Task
 from saccade.record.trajectory import STOPS, UNANSWERED, Score, StopReason, Trajectory, Turn

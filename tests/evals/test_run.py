@@ -17,8 +17,7 @@ from saccade.episode.flow import Plan
 from saccade.episode.task_media import Unshown
 from saccade.errors import ModelLostError, SaccadeError, SettingsError
 from saccade.evals.benchmarks import headline_of
-from saccade.evals.grades import FAILURES, open_failures
-from saccade.evals.progress import BROKEN_TASK
+from saccade.evals.grades import BROKEN_TASK, FAILURES, open_failures
 from saccade.evals.rows import read_rows
 from saccade.evals.run import check_shown, chosen, evaluate, open_sources, samples
 from saccade.grading.registry import grade_of
@@ -27,7 +26,7 @@ from saccade.models.base import Model
 from saccade.record.codec import read_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Trajectory
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.task_set import open_tasks
 
 

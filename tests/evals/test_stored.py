@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from saccade.errors import ModelLostError, RecordError, RegistryError, SettingsError, UnavailableError
+from saccade.evals.api import Regrading, regrade
 from saccade.evals.grades import SampleFailure
-from saccade.evals.merge import merge
-from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import WRITERS, export, read_rows, table
 from saccade.evals.run import continuing, evaluate
+from saccade.evals.stored import merge
 from saccade.grading.registry import grade_of
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.content import Code

@@ -9,8 +9,7 @@ from tests.evals.rows import row
 from tests.evals.support import settings
 from tests.plugins.worlds.solvers.drawing import FOLDER, needs_files
 
-from saccade.evals.summary import OURS, compared, published_beside
-from saccade.evals.tables import beside_text
+from saccade.evals.summary import OURS, beside_text, compared, published_beside
 from saccade.tasks.benchmarks.benchmark import open_benchmark
 from saccade.tasks.benchmarks.registry import load_card, published_answers
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from saccade.evals.compare import compare
 from saccade.evals.intervals import Interval
-from saccade.evals.listing import Listed, runs_text
+from saccade.evals.metrics import compare
 from saccade.evals.rows import dollars_text
-from saccade.evals.summary import summarise
-from saccade.evals.tables import comparison_text, summary_text
+from saccade.evals.stored import Listed, runs_text
+from saccade.evals.summary import comparison_text, summarise, summary_text
 
 from .rows import row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
+from tests.grading.rows import rows
 
 from saccade.grading.registry import load_grader
 from saccade.record.task import AnswerType, Task
@@ -17,12 +17,9 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("verdict", "grader", "gold", "choices", "answer", "question"), ROWS, ids=["/".join(row[1:5:3]) for row in ROWS]
-)
-def test_the_verdict_of_a_person(
-    verdict: str, grader: str, gold: str, choices: str, answer: str, question: str
-) -> None:
+@rows("row", ROWS)
+def test_the_verdict_of_a_person(row: tuple[str, ...]) -> None:
+    verdict, grader, gold, choices, answer, question = row
     options = tuple(filter(None, choices.split("|")))
     gold = json.dumps(gold.split("+")) if "+" in gold and options else gold.replace("\\\\", "\\")
     kind = AnswerType.CHOICE if options else AnswerType.TEXT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.grading.rows import rows
 
 from saccade.errors import GradingError
 from saccade.grading.registry import load_grader
@@ -23,7 +24,7 @@ def credit(
     return load_grader(grader).grade(answer, task).correct
 
 
-@pytest.mark.parametrize(
+@rows(
     ("grader", "answer"),
     [
         ("box", '{"bbox_2d": [50, 40, 250, 200], "label": "cup"}'),
@@ -66,7 +67,7 @@ def test_a_right_answer_in_the_form_of_a_family(grader: str, answer: str) -> Non
     assert credit(grader, answer) == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     ("grader", "answer"),
     [
         ("box", None),
@@ -97,7 +98,7 @@ def test_another_place_or_none(grader: str, answer: str | None) -> None:
     assert credit(grader, answer) == 0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("grader", "answer", "expected"),
     [
         ("box", '[{"bbox_2d": [300, 40, 400, 200]}, {"bbox_2d": [50, 40, 250, 200]}]', 1),

@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 
 import pytest
+from tests.grading.rows import rows
 
 from saccade.grading import anls
 from saccade.grading.anls import mean_relative_accuracy, similarity
@@ -23,7 +24,7 @@ from saccade.record.content import Box, iou
 from saccade.record.task import AnswerType, Task
 
 
-@pytest.mark.parametrize(
+@rows(
     ("left", "right", "expected"),
     [
         ("", "", 1.0),
@@ -59,7 +60,7 @@ def test_the_threshold_of_similarity_is_a_setting() -> None:
     assert similarity("abc", "abd", 0.7) == 0.0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("estimate", "gold", "expected"),
     [
         ("4", "4", 1.0),
@@ -79,7 +80,7 @@ def test_mean_relative_accuracy(estimate: str, gold: str, expected: float) -> No
     assert mean_relative_accuracy(Fraction(estimate), Fraction(gold)) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("left", "right", "expected"),
     [
         ((10, 20, 30, 60), (20, 30, 40, 70), 3 / 13),  # 10 by 30 of 800 + 800 - 300
@@ -95,7 +96,7 @@ def test_intersection_over_union(left: Box, right: Box, expected: float) -> None
     assert iou(right, left) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "box"),
     [
         ("[1, 2, 3.5, 4]", (1, 2, 3.5, 4)),
@@ -113,7 +114,7 @@ def test_one_box(text: str, box: Box | None) -> None:
     assert read_box(text) == box
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "time"),
     [
         ("2:10 P.M.", (14, 10, 0, "p")),
@@ -155,7 +156,7 @@ def test_times_of_day(text: str, time: Time | None) -> None:
     assert same_time(text, text) is (time is not None)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("word", "dimension", "factor"),
     [
         ("KM", "length", "1000"),
@@ -181,7 +182,7 @@ def test_units(word: str, dimension: str, factor: str) -> None:
     assert (unit_named(word).dimension, unit_named(word).factor) == (dimension, Fraction(factor))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         ("3 hundred", 300),
@@ -206,7 +207,7 @@ def test_words_and_letters_of_scale(text: str, value: int) -> None:
     assert quantity(f"{text} apples") == Quantity(Fraction(value), unit_named("apples"))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "gold", "relative", "same"),
     [
         ("105", "100", "1/20", True),
@@ -236,7 +237,7 @@ def test_quantities_that_are_the_same(answer: str, gold: str, relative: str, sam
     assert same_quantity(said, wanted, Tolerance(relative=Fraction(relative))) is same
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "unit"),
     [
         ("$ 5", "$"),
@@ -252,7 +253,7 @@ def test_the_unit_beside_a_number(text: str, unit: str) -> None:
     assert quantity(text) == Quantity(Fraction(5), unit_named(unit))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         ("1+2 = 3", "3"),
@@ -268,7 +269,7 @@ def test_the_last_side_of_an_equation_is_meant(text: str, value: str | None) -> 
     assert quantity(text) == (None if value is None else Quantity(Fraction(value)))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("piece", "kept"),
     [
         ("5% of the 9 cars", "5% of the"),
@@ -282,14 +283,12 @@ def test_a_number_at_the_start_keeps_two_words(piece: str, kept: str) -> None:
     assert leading_number(piece) == kept
 
 
-@pytest.mark.parametrize(
-    ("name", "index"), [("1", 0), ("27", 26), ("0", None), ("28", None), ("01", None), ("A", None)]
-)
+@rows(("name", "index"), [("1", 0), ("27", 26), ("0", None), ("28", None), ("01", None), ("A", None)])
 def test_more_than_26_options_have_numbers(name: str, index: int | None) -> None:
     assert options_of(tuple(f"text {number}" for number in range(27))).index(name) == index
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "unit"),
     [
         ("5 in", "length"),
@@ -319,7 +318,7 @@ def test_a_tolerance_is_relative_or_absolute_whichever_is_wider() -> None:
     assert [Tolerance().exact, both.exact, Tolerance(absolute=Fraction(1)).exact] == [True, False, False]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "values"),
     [
         ("1,234.5 and -3/4", ["1234.5", "-3/4"]),
@@ -349,7 +348,7 @@ def test_numbers_as_they_are_written(text: str, values: list[str] | None) -> Non
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "plain"),
     [
         (r"0.\overline{3}", "1/3"),
@@ -365,7 +364,7 @@ def test_repeating_decimals(text: str, plain: str) -> None:
     assert repeating_as_fraction(text) == plain
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "plain"),
     [
         ("−5 “a”", '-5 "a"'),
@@ -390,7 +389,7 @@ def test_what_is_read_and_shown_of_long_texts() -> None:
     assert clipped("x" * 201) == "x" * 199 + "…"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "digits"),
     [
         ("three hundred", "300"),
@@ -429,7 +428,7 @@ def test_spelt_numbers(text: str, digits: str) -> None:
     assert with_digits(text) == digits
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "counts"),
     [
         ("two lines meet at 5", True),
@@ -447,7 +446,7 @@ def test_whether_a_spelt_number_counts_beside_digits(text: str, counts: bool) ->
     assert says_another(text) is counts
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "found"),
     [
         ("it has a dark blue car", set()),  # two words within a longer phrase
@@ -463,12 +462,12 @@ def test_an_option_within_a_longer_phrase(text: str, found: set[int]) -> None:
     assert options_of(("dark blue", "left of dog")).mentioned_by_text(text) == found
 
 
-@pytest.mark.parametrize("text", ["there are 12 dogs", "it is x", "it is 7"])
+@rows("text", ["there are 12 dogs", "it is x", "it is 7"])
 def test_options_of_one_sign_or_with_a_digit_first_are_mentioned_in_no_sentence(text: str) -> None:
     assert options_of(("12 dogs", "x", "7")).mentioned_by_text(text) == set()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("rest", "tail"),
     [
         ("dark blue, so", ", so"),
@@ -496,7 +495,7 @@ def test_of_options_with_the_same_text_the_first_is_named() -> None:
     assert load_grader("choice").grade("I see that it is the cat", task).reason == "option B"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("count", "named"),
     [(26, "option B"), (27, "option A")],  # of 27 options the text goes before the number
 )
@@ -516,7 +515,7 @@ def test_values_and_beginnings_of_options() -> None:
     assert options_of(("x" * 201, "y")).by_value("x" * 201) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "index"),
     [("yes, so it is A", 0), ("yes, so it is B", None), ("no, so it is B", 1), ("so it is B", 1), ("it is red", None)],
 )
@@ -531,7 +530,7 @@ def test_a_sentence_of_up_to_400_characters_settles_on_an_option() -> None:
     assert in_sentence("so it is C, the color is blue", options) == 0  # two options of one text agree
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "meant"),
     [
         ("yes, because the sign could fall", True),  # a reason may be open, and the answer is not
@@ -559,12 +558,12 @@ def test_a_stated_number_is_no_text() -> None:
     assert (number_said("5") == "5") is False
 
 
-@pytest.mark.parametrize(("left", "right", "same"), [("5%", "0.05", True), ("5%", "5", True), ("1st", "1", False)])
+@rows(("left", "right", "same"), [("5%", "0.05", True), ("5%", "5", True), ("1st", "1", False)])
 def test_stated_numbers_are_equal_where_either_may_be_the_gold_one(left: str, right: str, same: bool) -> None:
     assert (number_said(left) == number_said(right)) is (number_said(right) == number_said(left)) is same
 
 
-@pytest.mark.parametrize(
+@rows(
     ("same", "people", "credit"),
     [
         (0, 10, 0.0),
@@ -591,7 +590,7 @@ def test_accuracy_of_vqa(same: int, people: int, credit: float) -> None:
     assert verdict.reason == f"{same} of {people} people gave this answer"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "plain"),
     [
         ("The dog", "dog"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.grading.rows import rows
 
 from saccade.grading.registry import GRADERS, load_grader
 from saccade.record.task import AnswerType, Task
@@ -28,13 +29,13 @@ def question(row: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
 QUESTIONS = [(key, list(rows)) for key, rows in groupby(sorted(ROWS, key=question), key=question)]
 
 
-@pytest.mark.parametrize(("key", "rows"), QUESTIONS, ids=[f"{key[0]} {key[1][:30]!r}" for key, _ in QUESTIONS])
-def test_rows_of(key: tuple[str, str, tuple[str, ...]], rows: list[dict[str, Any]]) -> None:
+@rows(("key", "of_it"), QUESTIONS)
+def test_rows_of(key: tuple[str, str, tuple[str, ...]], of_it: list[dict[str, Any]]) -> None:
     grader, gold, choices = key
     kind = AnswerType.CHOICE if choices else AnswerType.TEXT
     task = Task(id="row", question="What is it?", answer=gold, choices=choices, answer_type=kind)
     failed = []
-    for row in rows:
+    for row in of_it:
         verdict = load_grader(grader).grade(row["answer"], task)
         wanted = {"accept": 1.0, "reject": 0.0}.get(row["expect"], row["expect"])
         if verdict.correct != pytest.approx(wanted):
@@ -55,6 +56,6 @@ def test_every_grader_has_rows_of_both_kinds() -> None:
     assert rejected >= accepted - {"anls-published@1"}  # it gives partial credit by its definition
 
 
-@pytest.mark.parametrize("words", FAULTS)
+@rows("words", FAULTS)
 def test_named_faults_of_published_graders_are_in_the_table(words: str) -> None:
     assert any(words in row["source"] for row in ROWS)

@@ -6,6 +6,7 @@ import cmath
 import math
 
 import pytest
+from tests.grading.rows import rows
 
 from saccade.grading.formula import (
     DEEPEST,
@@ -89,14 +90,14 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("text", READ)
+@rows("text", READ)
 def test_a_formula_has_the_value_that_it_has_by_hand(text: str) -> None:
     values = values_of(text)
     assert len(values) == SETTINGS
     assert all(cmath.isclose(value, READ[text], rel_tol=1e-12, abs_tol=1e-12) for value in values)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",
@@ -165,7 +166,7 @@ def test_letters_stand_for_values_of_their_own() -> None:
     assert all(value.imag == 0 and 0.5 <= value.real < 2.51 for values in letters for value in values)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("left", "right"),
     [
         (r"\frac{1}{2}", "0.5"),
@@ -215,7 +216,7 @@ def test_formulas_that_are_the_same(left: str, right: str) -> None:
     assert told_apart(left, right) is False
 
 
-@pytest.mark.parametrize(
+@rows(
     ("left", "right"),
     [
         ("1/3", "0.333"),
@@ -256,7 +257,7 @@ def test_formulas_that_are_not_the_same(left: str, right: str) -> None:
     assert read_formula(right) is not None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("left", "right"),
     [
         ("(1, 2)", r"\{1, 2\}"),
@@ -270,7 +271,7 @@ def test_formulas_of_another_kind(left: str, right: str) -> None:
     assert same_formula(left, right) is False
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",

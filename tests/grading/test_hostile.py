@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.grading.rows import rows
 from tests.grading.samples import EXAMPLES, Gold
 
 N = 100_000
@@ -116,8 +117,8 @@ def test_long_texts_take_linear_work(wanted: str, piece: str) -> None:
     gold.grade(piece * 50_000)
 
 
-@pytest.mark.parametrize("gold", EXAMPLES, ids=lambda gold: gold.grader)
-@pytest.mark.parametrize(
+@rows("gold", EXAMPLES)
+@rows(
     "code",
     [
         "__import__('pathlib').Path({path!r}).touch()",

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.grading.rows import rows
 
 from saccade.errors import UnavailableError
 from saccade.grading import math
@@ -141,7 +142,7 @@ def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
         FormulaComparer(WORKER).same("1", "2")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "formula"),
     [
         ("2*sqrt(3)", "2\\cdot \\sqrt{3}"),
@@ -165,7 +166,7 @@ def test_plain_spellings_become_latex(text: str, formula: str) -> None:
     assert comparable_formula(text) == formula
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",

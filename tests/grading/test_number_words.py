@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 
-import pytest
+from tests.grading.rows import rows
 
 from saccade.grading.number_words import MOST_ITEMS, literal_list
 from saccade.grading.quantities import quantity
 from saccade.grading.relaxed import items, lines_as_array
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "wanted"),
     [
         ('["a", 1, 2.5]', ("a", 1, 2.5)),
@@ -55,7 +55,7 @@ def test_lists_as_programs_write_them(text: str, wanted: tuple[str | int | float
     assert wanted is None or [type(item) for item in found or ()] == [type(item) for item in wanted]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "wanted"),
     [
         ("red", "red"),
@@ -88,7 +88,7 @@ def test_lists_as_lines(text: str, wanted: str | None) -> None:
         assert lines_as_array(text) == wanted
 
 
-@pytest.mark.parametrize("mark", ["", "- "])
+@rows("mark", ["", "- "])
 def test_as_many_lines_as_a_list_may_have(mark: str) -> None:
     lines = [f"w{number}" for number in range(MOST_ITEMS + 2)]
     for count in (2, MOST_ITEMS, MOST_ITEMS + 1, MOST_ITEMS + 2):
@@ -100,14 +100,14 @@ def test_as_many_lines_as_a_list_may_have(mark: str) -> None:
         assert (literal_list(text) is not None) is (count <= MOST_ITEMS)
 
 
-@pytest.mark.parametrize("words", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+@rows("words", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 def test_only_short_lines_are_items_without_a_mark(words: int) -> None:
     line = " ".join("w" * words)
     text = lines_as_array(f"{line}\nv")
     assert (text == json.dumps([line, "v"])) is (words <= 8)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "wanted"),
     [
         ("a, b", ("a", "b")),
@@ -128,7 +128,7 @@ def test_items_of_a_list(text: str, wanted: tuple[str, ...]) -> None:
     assert items(text) == wanted
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         ("1 500", "1500"),
@@ -157,7 +157,7 @@ def test_groups_of_digits_where_they_can_mean_one_number(text: str, value: str |
     assert (None if found is None else found.value) == (None if value is None else Fraction(value))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         ("1 h 30 min", 90),
@@ -185,7 +185,7 @@ def test_amounts_in_two_units_are_one(text: str, value: Fraction | int | None) -
     assert (None if found is None else found.value) == value
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         *(
@@ -207,7 +207,7 @@ def test_roman_numerals_and_fractions_in_words(text: str, value: Fraction | int 
     assert (None if found is None else found.value) == value
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         *(
@@ -239,7 +239,7 @@ def test_numbers_of_other_languages(text: str, value: int | None) -> None:
     assert (None if found is None else found.value) == value
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     """there are no dogs/I don't see any dogs./The image does not contain any dogs./None are red/I see no dogs/没有狗
     /图中没有狗。/No hay perros./Es gibt keine Hunde./Il n'y a pas de chiens./Нет собак/собак нет/Não há cães
@@ -254,7 +254,7 @@ def test_a_denial_counts_nothing(text: str) -> None:
     assert found.value == 0
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "none of the above",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.grading.rows import rows
 from tests.grading.samples import (
     ALL,
     ANY_GOLD,
@@ -148,7 +148,7 @@ def test_a_spelt_number_beside_digits_is_not_one_number(gold: Gold, spelt: str, 
     assert gold.grade(f"{spelt}{between}{gold.answer}") == 0
 
 
-@pytest.mark.parametrize("gold", EXAMPLES, ids=lambda gold: gold.grader)
-@pytest.mark.parametrize("answer", [None, "", " ", "\n\n", "<answer></answer>", "\\boxed{}", "<think>never ended"])
+@rows("gold", EXAMPLES)
+@rows("answer", [None, "", " ", "\n\n", "<answer></answer>", "\\boxed{}", "<think>never ended"])
 def test_no_answer_is_wrong(gold: Gold, answer: str | None) -> None:
     assert gold.grade(answer) == 0

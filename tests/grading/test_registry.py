@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.grading.rows import rows
 
 from saccade.errors import GradingError, RegistryError, SettingsError
 from saccade.grading.base import Verdict, golds_of
@@ -42,7 +43,7 @@ def test_the_grader_of_a_task() -> None:
         grader_id(TASK.model_copy(update={"grader": "own.py:GRADER"}))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "grader", "value", "detail"),
     [
         ("It is 7.0", "", 1.0, {"grader": "number@1", "extracted": "It is 7.0", "reason": "same number"}),
@@ -109,7 +110,7 @@ BOUNDS = [
 ]
 
 
-@pytest.mark.parametrize(("grader", "name", "low", "high", "beyond"), BOUNDS)
+@rows(("grader", "name", "low", "high", "beyond"), BOUNDS)
 def test_bounds_of_parameters(grader: str, name: str, low: str, high: str, beyond: tuple[str, ...]) -> None:
     for text in (low, high):
         assert getattr(load_grader(f"{grader}:{name}={text}"), name) == float(text)
@@ -144,7 +145,7 @@ def test_every_parameter_is_what_it_is_without_being_said() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wanted", "gold", "answer", "right"),
     [
         ("number:relative=0.1,absolute=5", "100", "110", True),
@@ -193,7 +194,7 @@ def test_verdicts_at_their_bounds(wanted: str, gold: str, answer: str, right: bo
     assert load_grader(wanted).grade(answer, Task(id="t", question="q", answer=gold)).accepted is right
 
 
-@pytest.mark.parametrize(
+@rows(
     ("gold", "answer", "right", "reason"),
     [
         ("5", "5", True, "same text"),
@@ -225,7 +226,7 @@ def test_what_decides_between_formulas(gold: str, answer: str, right: bool, reas
     assert (verdict.accepted, verdict.reason, verdict.extracted) == (right, reason, answer)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "reason"),
     [("7", "same count"), ("8", "another count"), ("about 7", "an approximate count"), ("7.5", "is no count")],
 )
@@ -233,7 +234,7 @@ def test_what_decides_between_counts(answer: str, reason: str) -> None:
     assert load_grader("count").grade(answer, TASK).reason == reason
 
 
-@pytest.mark.parametrize("wanted", GRADERS.ids())
+@rows("wanted", GRADERS.ids())
 def test_every_grader_loads(wanted: str) -> None:
     assert load_grader(wanted) is load_grader(wanted)
 
@@ -260,13 +261,13 @@ def test_graders_that_tasks_name_and_that_cannot_be_had(tmp_path: Path) -> None:
         assert words in reason
 
 
-@pytest.mark.parametrize("wanted", GRADERS.ids())
+@rows("wanted", GRADERS.ids())
 def test_task_without_gold_answer_raises(wanted: str) -> None:
     with pytest.raises(GradingError):
         load_grader(wanted).grade("5", Task(id="t", question="q"))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wanted", "gold"),
     [
         ("number@1", "many"),
@@ -313,7 +314,7 @@ def test_verdict_is_checked_and_its_text_is_cut() -> None:
     assert not verdict.accepted
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wanted", "gold", "answer", "right"),
     [
         ("number", "100", "102", False),
@@ -341,7 +342,7 @@ def test_the_threshold_of_anls() -> None:
     assert credits == [pytest.approx(0.7), 0]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wanted", "message"),
     [
         ("relaxed:tolerence=0.1", "it has tolerance, exact_years"),

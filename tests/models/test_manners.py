@@ -117,11 +117,12 @@ def sent_text(body: dict[str, Any]) -> str:
     return json.dumps(body["messages"])
 
 
+@pytest.mark.parametrize("words", ["", "Conversation roles must alternate user/assistant (except for tool calls)"])
 async def test_the_pictures_of_a_result_go_inside_the_tools_message(
-    server: WireServer, make: Maker, caplog: pytest.LogCaptureFixture
+    server: WireServer, make: Maker, caplog: pytest.LogCaptureFixture, words: str
 ) -> None:
     media = Media()
-    server.will(strict(mistral)).has_rules = False
+    server.will(strict(lambda messages: mistral(messages) and (words or mistral(messages)))).has_rules = False
     model = make()
     for _ in range(2):
         answer = await model.complete(conversation(media, (50, 50), (60, 60)), media)
@@ -281,7 +282,17 @@ async def test_requests_side_by_side_learn_once(server: WireServer, make: Maker)
         ("max_tokens is too large: 30000.", ""),
         ("After the optional system message, conversation roles must alternate user/assistant", "alternate"),
         ("Developer instruction is not enabled for models/gemma-3-27b-it", "system"),
+        ("Only user and assistant roles are supported!", "system"),
+        ("Please use a valid role: user, model.", "system"),
+        ("messages.0.role: Input should be 'user' or 'assistant'", "system"),
+        ("'system' is not one of ['user', 'assistant', 'tool'] - 'messages.0.role'", "system"),
+        ("First message must be from user", "system"),
         ("Unexpected role 'user' after role 'tool'", "user after tool"),
+        ("Expected role to be one of: ['assistant', 'tool'] but got user", "user after tool"),
+        ("a tool message cannot be succeeded by a user message", "user after tool"),
+        ("Invalid message sequence: role 'user' is not allowed after 'tool'", "user after tool"),
+        ("Image dimensions are below the minimum of 8 pixels", "small"),
+        ("Image must have at least 512 total pixels", "small"),
         ("Too many images in request. The maximum is 10.", "many"),
         ("This model supports at most 5 images", "many"),
         ("image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes", "large"),

@@ -12,7 +12,7 @@ from tests.models.wire_server import WireServer, chat, status
 from saccade.dialects.registry import load_dialect
 from saccade.episode.ask import AskSettings, check_speaks, suited
 from saccade.errors import ContextLimitError, ModelRefusedError, RegistryError, SettingsError
-from saccade.models.prices import default_prices, load_prices
+from saccade.models.endpoint import default_prices, load_prices
 from saccade.models.registry import PROVIDERS, check_sampling, load_model, provider_of, unheard_sampling
 from saccade.record.trajectory import Sampling
 

@@ -6,7 +6,7 @@ import pytest
 
 from saccade.errors import SettingsError
 from saccade.models.base import Usage
-from saccade.models.prices import default_prices, load_prices
+from saccade.models.endpoint import default_prices, load_prices
 
 DOCS = Path(__file__).parents[2] / "docs" / "models.md"
 TABLE = """

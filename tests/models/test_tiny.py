@@ -10,11 +10,11 @@ from saccade.episode.flow import Plan
 from saccade.errors import RegistryError
 from saccade.media.store import MediaStore
 from saccade.models.registry import load_model
-from saccade.plugins.worlds.cli_demo import FAMILIES
+from saccade.plugins.worlds.cli import FAMILIES
 from saccade.plugins.worlds.tiny import tiny_weights
 from saccade.record.trajectory import Sampling
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.worlds.base import load_world, make_task
+from saccade.tasks.worlds import load_world, make_task
 
 
 def test_they_are_small_and_name_no_machine() -> None:

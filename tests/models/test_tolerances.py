@@ -110,6 +110,12 @@ def noted(answer: Completion, *names: str) -> None:
         ("null", {}, ("no arguments",)),
         ("[]", {}, ("no arguments",)),
         (json.dumps('{"code": "1"}'), CODE, ("double arguments",)),
+        (json.dumps(json.dumps('{"code": "1"}')), CODE, ("double arguments",)),
+        ('\ufeff {"code": "1"}\n', CODE, ()),
+        ('{"code": "1\n2"}', {"code": "1\n2"}, ()),
+        ('{}{"code": "1"}', CODE, ()),
+        ('{"code": "1"}{"code": "1"}', CODE, ()),
+        ([CODE], CODE, ("arguments",)),
         ({"code": {"deep": [1, None]}}, {"code": {"deep": [1, None]}}, ("arguments",)),
     ],
 )
@@ -134,10 +140,22 @@ async def test_calls_of_other_shapes(asks: Asks) -> None:
         {"tool_calls": [old]},
         {"tool_calls": {"id": "a", "function": old}},
         {"tool_calls": [{"function": "python", "arguments": CODE}]},
+        {"tool_calls": [{"name": "python", "args": CODE}]},
+        {"tool_calls": json.dumps([{"id": "a", "function": old}])},
+        {"content": [{"toolUse": {"toolUseId": "x", "name": "python", "input": CODE}}]},
+        {"content": [{"type": "tool_use", "id": "x", "name": "python", "input": CODE}]},
+        {"content": [{"type": "function_call", "call_id": "x", "name": "python", "arguments": json.dumps(CODE)}]},
     ):
-        answer = await asks(whole("tool_calls", content=None, **sent))
+        answer = await asks(whole("tool_calls", **{"content": None, **sent}))
         assert [(one.name, one.arguments) for one in answer.tool_calls] == [("python", CODE)], sent
         assert any("A call came as" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("name", [" python ", "functions.python", "functions.python:0", "python<|channel|>commentary"])
+async def test_names_of_functions_without_what_stands_around_them(asks: Asks, name: str) -> None:
+    answer = await asks(chat(None, finish="tool_calls", tool_calls=[call(CODE, name), None]))
+    assert [one.name for one in answer.tool_calls] == ["python"]
+    noted(answer, "arguments", "name")
 
 
 # Several calls, pieces of calls, identifiers.
@@ -233,7 +251,12 @@ def test_identifiers_that_come_twice_are_unique_when_they_go_back() -> None:
         ("COMPLETE", STOP),
         ("FINISH_REASON_STOP", STOP),
         ("FinishReason.STOP", STOP),
+        ("endTurn", STOP),
         ("max_tokens", LENGTH),
+        ("maxTokens", LENGTH),
+        ("hit_max_length", LENGTH),
+        ("output_limit", LENGTH),
+        ("contentFilter", FILTERED),
         ("MAX_TOKENS", LENGTH),
         ("model_length", LENGTH),
         ("content-filter", FILTERED),
@@ -254,7 +277,7 @@ async def test_foreign_words_for_the_end(asks: Asks, kind: str, word: str, finis
         assert (answer.text, answer.finish) == ("hello", finish)
 
 
-@pytest.mark.parametrize("word", ["error", "abort", "network_error", "insufficient_system_resource", "cancelled"])
+@pytest.mark.parametrize("word", ["error", "abort", "network_error", "insufficient_system_resource", "ERROR_LIMIT"])
 async def test_words_for_something_that_broke_are_outages(asks: Asks, word: str) -> None:
     for kind, behaviour in (("compatible", chat("half", finish=word)), ("anthropic", messages(reason=word))):
         with pytest.raises(ModelLostError, match=word):
@@ -262,7 +285,7 @@ async def test_words_for_something_that_broke_are_outages(asks: Asks, word: str)
 
 
 async def test_blank_and_missing_ends(asks: Asks) -> None:
-    for word in ("", "null", None, "None"):
+    for word in ("", "null", None, "FINISH_REASON_UNSPECIFIED"):
         parts = [chunk(word, content="<answer>"), chunk(word, content="blue"), chunk("stop")]
         answer = await asks(stream(*parts, "[DONE]"), streamed=True)
         assert (answer.text, answer.finish) == ("<answer>blue", STOP)
@@ -315,6 +338,12 @@ PARTS = [
         ([{"type": "text", "text": {"value": "blue"}}], "blue", ("parts",)),
         ([{"type": "text", "text": "blue"}, {"type": "reference", "reference_ids": [1]}], "blue",
          ("parts", "unknown part")),
+        ([{"reasoningContent": {"reasoningText": {"text": "so"}}}, {"text": "blue"}], "<think>so</think>blue",
+         ("parts",)),
+        ([{"text": "so", "thought": True}, {"text": "blue"}, None], "<think>so</think>blue", ("parts",)),
+        ({"parts": [{"text": "blue"}], "role": "model"}, "blue", ("parts",)),
+        ({"answer": "blue"}, '{"answer": "blue"}', ("parts",)),
+        (4, "4", ("parts",)),
         ([], "", ()),
         (None, "", ()),
     ],
@@ -326,7 +355,8 @@ async def test_content_as_parts(asks: Asks, streamed: bool, content: Any, text: 
     noted(answer, *names)
 
 
-@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "thinking", "reasoning_details"])
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "thinking", "reasoning_details",
+                                  "thinking_blocks", "reasoningContent", "thoughts"])  # fmt: skip
 async def test_thoughts_under_every_name(asks: Asks, name: str) -> None:
     thought: Any = [{"type": "reasoning.text", "text": "so"}] if name == "reasoning_details" else "so"
     for streamed in (False, True):
@@ -385,6 +415,13 @@ async def test_a_filter_before_the_model(asks: Asks, server: WireServer, status:
         ({"message": "m", "code": 429}, ModelLostError, "429"),
         ({"message": "m", "type": "rate_limit_exceeded"}, ModelLostError, "429"),
         ({"message": "m", "type": "server_error"}, ModelLostError, "500"),
+        ({"message": "m", "code": "1211"}, ModelRefusedError, "404"),
+        ({"message": "m", "code": "1302"}, ModelLostError, "429"),
+        ({"message": "m", "type": "model_not_found_error"}, ModelRefusedError, "404"),
+        ({"message": "litellm.NotFoundError: m"}, ModelRefusedError, "404"),
+        ({"message": "Error code: 400 - m"}, ModelRefusedError, "400"),
+        ({"error": {"message": "m", "code": 400}}, ModelRefusedError, "400"),
+        ("model 'm' not found, try pulling it first", ModelRefusedError, "404"),
         ({"message": "m"}, ModelLostError, "500"),
         ("a text", ModelLostError, "a text"),
     ],
@@ -412,7 +449,14 @@ async def test_an_error_that_is_the_body_itself(asks: Asks, server: WireServer) 
     for sent in (
         {"object": "error", "message": "no such model", "code": 404},
         {"message": "no such model", "code": 404},
-        {"base_resp": {"status_code": 404, "status_msg": "no such model"}},
+        {"base_resp": {"status_code": 1004, "status_msg": "no such model"}},
+        {"error": "no such model", "code": 404},
+        {"errors": [{"message": "no such model", "code": 404}]},
+        [{"error": {"message": "no such model", "status": "NOT_FOUND"}}],
+        {"__type": "com.amazon.coral.validate#ValidationException", "Message": "no such model"},
+        {"statusCode": 404, "message": "no such model"},
+        {"success": False, "code": 404, "msg": "no such model"},
+        {"detail": [{"loc": ["body", "model"], "msg": "no such model", "type": "missing"}]},
     ):
         with pytest.raises(ModelRefusedError, match="no such model"):
             await asks(body(sent))
@@ -474,8 +518,17 @@ async def test_bodies_of_the_other_kind(asks: Asks) -> None:
     sent = {"choices": [{"message": {"content": "blue"}, "finish_reason": "stop"}]}
     for text in (json.dumps(sent), "\ufeff" + json.dumps(sent), "\n  " + json.dumps(sent, indent=1)):
         assert (await asks(raw(text, "text/plain"))).text == "blue"
-    answer = await asks(body({"choices": [{"delta": {"content": "blue"}, "finish_reason": "stop"}]}))
-    noted(answer, "message")
+    plain = {"choices": [{"delta": {"content": "blue"}, "finish_reason": "stop"}]}
+    for held in (
+        plain,
+        {"data": {"choices": [{"message": {"content": "blue"}, "finish_reason": "stop"}]}, "code": 200},
+        {"choices": [{"text": "blue", "finish_reason": "stop"}]},
+        {"choices": [{"message": "blue", "finish_reason": "stop"}]},
+        {"message": {"content": "blue"}, "done": True, "done_reason": "stop"},
+    ):
+        answer = await asks(body(held))
+        assert (answer.text, answer.finish) == ("blue", STOP)
+        noted(answer, "message")
     answer = await asks(stream(json.dumps({"choices": [{"message": {"content": "blue"}, "finish_reason": "stop"}]})),
                         streamed=True)  # fmt: skip
     noted(answer, "message")

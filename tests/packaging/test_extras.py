@@ -185,7 +185,7 @@ ENTRIES = {
     "serve": (
         "saccade.plugins.serve.agent_app",
         "saccade.plugins.serve.sandbox_app",
-        "saccade.tools.serving.app",
+        "saccade.tools.serving",
         "saccade.training.sft.review_server",
     ),
     "mcp": ("saccade.plugins.serve.mcp_server",),

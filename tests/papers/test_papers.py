@@ -19,7 +19,7 @@ from tests.tiny import tiny_folder
 
 from saccade.cli.arms import read_arms
 from saccade.cli.main import main
-from saccade.report.sections.means import published_rows
+from saccade.report.sections.results import published_rows
 from saccade.tasks.benchmarks.registry import cards_of_group
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,13 +39,16 @@ INSTEAD = (
     ("Qwen/Qwen2.5-VL-7B-Instruct@http", f"{WEAK}@http"),
     ("Qwen/Qwen2.5-VL-7B-Instruct", "QWEN"),
     ("OpenGVLab/InternVL3-8B-hf", "INTERNVL"),
+    ("OpenGVLab/InternVL3-2B-hf", "INTERNVL"),
     ("http://localhost:8000/v1", "URL/v1"),
+    ("http://localhost:8001/v1", "URL/v1"),
     ("--processes 8", ""),
     ("--processes 6", ""),
     ("--profile tail-patch", "--profile tiny,tail-patch --set curriculum.lowest=0 --set curriculum.fewest=1"),
     ("--gpu-memory 80", "--gpu-memory 1000"),
     ("--gpu-memory 141", "--gpu-memory 1000"),
     ("--at 300,400,500,600", "--at 1"),
+    ("--at 100,200,300", "--at 1"),
     ("--as pyvision-rl", "--as pyvision-rl --k 1"),
     ("--pipeline codedance ", f"--pipeline codedance {asks(*CHECKS, 'cross-check')} "),
     ("--pipeline codedance-tasks", f"--pipeline codedance-tasks {asks(*CHECKS)}"),
@@ -98,7 +101,7 @@ def test_commands_and_options_exist(page: Path) -> None:
 
 def test_every_arm_of_the_pages_is_one() -> None:
     told = [shlex.split(line) for page in PAGES for line in lines(page) if line.startswith("saccade arms")]
-    assert [words[2] for words in told] == ["codedance", "codev", "pyvision-image", "vista-r1"]
+    assert [words[2] for words in told] == ["codedance", "codev", "pyvision-image", "vista-r1", "vista-r1"]
     for words in told:
         listed = words[words.index("--arms") + 1]
         assert len(read_arms(words[2], listed, "tiny", "tiny", shlex.split(BEHIND["rl"]))) == len(listed.split(","))

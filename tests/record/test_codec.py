@@ -278,26 +278,12 @@ def test_a_whole_last_line_without_its_break_and_one_without_an_id(tmp_path: Pat
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-
-
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
-
-
 finite = st.floats(allow_nan=False, allow_infinity=False)
-
-
 positive = st.floats(min_value=1e-300, allow_infinity=False)
-
-
 seconds = st.floats(min_value=0, allow_infinity=False)
-
-
 counts = st.none() | st.integers(0, 2**70)
-
-
 sizes = st.integers(1, 2**40)
-
-
 hashes = st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 
@@ -314,15 +300,9 @@ images = st.builds(
     mime=st.sampled_from(["image/png", "image/svg+xml"]),
 )
 
-
 videos = st.builds(VideoPart, sha256=hashes, width=sizes, height=sizes, frames=sizes, fps=positive, seconds=positive)
-
-
 parts = st.builds(TextPart, text=texts) | images | videos
-
-
 messages = st.builds(Message, role=st.sampled_from(["system", "user", "assistant", "tool"]), parts=tuples(parts))
-
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | finite | texts,
@@ -330,14 +310,11 @@ json_values = st.recursive(
     max_leaves=6,
 )
 
-
 runnable = st.builds(Code, code=texts) | st.builds(
     ToolCall, name=names, arguments=st.dictionaries(texts, json_values, max_size=3), call_id=st.none() | texts
 )
 
-
 final = st.builds(ParseError, reason=texts)
-
 
 executions = st.builds(
     Execution,
@@ -354,7 +331,6 @@ executions = st.builds(
     timings=st.builds(ExecutionTimings, wall=seconds, run=seconds, cpu=seconds, capture=seconds),
     layers=tuples(texts),
 )
-
 
 hosted_calls = st.builds(
     HostedCall,
@@ -446,7 +422,7 @@ def test_a_trajectory_comes_back_exactly(trajectory: Trajectory) -> None:
     assert loads(text.encode(), Trajectory) == trajectory
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(trajectories(), max_size=3))
 def test_a_file_of_lines_comes_back_exactly(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> None:
     path: Path = tmp_path_factory.mktemp("lines") / "trajectories.jsonl"

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from saccade.core.disk import disk_words, write_atomic, writing
 from saccade.episode.run_folder import NumberedTurn
 from saccade.evals.judged import Verdicts
-from saccade.evals.protocols.findings import Findings
+from saccade.evals.protocols.base import Findings
 from saccade.record.base import SCHEMA_VERSION, clean_text
 from saccade.record.content import (
     Answer,
@@ -34,7 +34,7 @@ from saccade.record.content import (
 from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import STOPS, EpisodeLimits, Score, StopReason, Trajectory, Turn, conversation, total
-from saccade.training.sft.curate.report import CurateReport
+from saccade.training.sft.curate.pipeline import CurateReport
 
 
 def image(digit: str = "a") -> ImagePart:
@@ -325,8 +325,6 @@ def test_limits_are_those_of_an_episode() -> None:
 
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
 STORED = (Trajectory, NumberedTurn, Verdicts, Findings, CurateReport)
 
 

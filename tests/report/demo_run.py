@@ -15,7 +15,7 @@ from saccade.episode.drive_sync import SyncPlayer
 from saccade.episode.flow import Plan
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.plugins.worlds.cli_demo import draw_street
+from saccade.plugins.worlds.cli import draw_street
 from saccade.record.codec import write_lines
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Score

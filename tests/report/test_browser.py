@@ -18,7 +18,7 @@ from tests.report.played_runs import training_run
 from saccade.record.codec import write_lines
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.record.trajectory import Score, Trajectory
-from saccade.report.episodes import write_pages
+from saccade.report.page import write_pages
 from saccade.report.runs import open_runs
 from saccade.report.write import write_report
 
@@ -377,7 +377,7 @@ def test_a_report_reads_from_its_verdict_to_its_tables_to_its_figures(watched: W
     lead, table, figure = (box["y"] for box in boxes if box is not None)
     assert lead < table < figure
     assert table < 450, "on the first screen"
-    assert page.inner_text(".lead").startswith("run is 67.0 % right, 56.9 to 75.8, of 91 tasks.")
+    assert page.inner_text(".lead").startswith("run is 67.0% right, 56.9 to 75.8, of 91 tasks.")
     assert page.locator("#protocols .sheet:visible, #protocols .plot:visible").count() == 0
     panel = page.locator("#protocols details.panel:has(> summary h3:text-is('Tool use'))")
     panel.locator("> summary").press("Enter")

@@ -30,12 +30,10 @@ from saccade.record.trajectory import (
     Trajectory,
     Turn,
 )
-from saccade.report.episode_view import card, episode_view, is_frame, legend, verdict
-from saccade.report.episodes import Site, write_pages
-from saccade.report.page import episode_html, page_html
+from saccade.report.episode_view import card, episode_view, is_frame, legend, segments, verdict
+from saccade.report.page import Site, episode_html, page_html, write_pages
 from saccade.report.picture_book import PictureBook
-from saccade.report.segments import segments
-from saccade.report.stored_run import open_run
+from saccade.report.runs import open_run
 from saccade.report.words import duration, money
 
 

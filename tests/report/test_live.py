@@ -143,7 +143,7 @@ def test_the_page_redraws_as_samples_come(begun: tuple[Path, list[bytes]], brows
             append(run, line)
         page.wait_for_function("() => document.getElementById('found').textContent === '5 of 5 episodes'")
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
-        assert page.locator("#facts li").nth(1).inner_text().startswith("80.0 % right (37.6–96.4, Wilson)")
+        assert page.locator("#facts li").nth(1).inner_text().startswith("80.0% right (37.6–96.4, Wilson)")
         page.fill("#find", "onerror")
         page.click("#samples tbody a")
         page.wait_for_url("**/episode/*")

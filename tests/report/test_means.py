@@ -9,16 +9,15 @@ from typing import Any, cast
 import pytest
 from tests.evals.rows import row
 
+from saccade.evals.protocols.base import StudiedRun
 from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors, StepError
 from saccade.evals.protocols.errors import findings as errors_of
-from saccade.evals.protocols.findings import StudiedRun
 from saccade.evals.rows import EvalRow
 from saccade.evals.summary import summarise
-from saccade.report.runs import RIGHT, WRONG, EvalRun
-from saccade.report.sections.protocols import errors
+from saccade.report.runs import RIGHT, WRONG, EvalRun, StoredRun
+from saccade.report.sections.protocols import errors, paired_text
 from saccade.report.sections.results import comparison, results, verdict
 from saccade.report.sections.view import Panel
-from saccade.report.stored_run import StoredRun
 
 SEVEN = ("vstar", "hrbench-4k", "hrbench-8k", "mathvision", "mathverse", "wemath", "dynamath")
 
@@ -151,7 +150,10 @@ def test_error_classes_are_compared_on_the_same_samples() -> None:
         ]  # fmt: skip
         return errors_of(rows, StudiedRun(run=name))
 
-    panel = errors({"a": found("a", 6, 10), "b": found("b", 1, 12, (ErrorClass.E4,))})
+    both = {"a": found("a", 6, 10), "b": found("b", 1, 12, (ErrorClass.E4,))}
+    assert "| E5 tool output" in paired_text(both)
+    assert paired_text({"a": both["a"], "none": found("none", 0, 0)}) == ""
+    panel = errors(both)
     assert panel is not None
     sheet = panel.sheets[1]
     assert sheet.title == "Errors of a and of b on the same samples"
@@ -176,17 +178,17 @@ def test_every_run_is_compared_with_the_first() -> None:
 @pytest.mark.parametrize(
     ("rights", "says"),
     [
-        ({"a": 6}, "a is 75.0 % right, 40.9 to 92.9, of 8 tasks."),
+        ({"a": 6}, "a is 75.0% right, 40.9 to 92.9, of 8 tasks."),
         ({"a": 6, "b": 2}, "a is 50.0 points better than b, 1.8 to 75.2, p = 0.12: not certain."),
         ({"a": 0, "b": 8}, "b is 100.0 points better than a, 54.1 to 100.0, p = 0.0078: more than chance."),
         ({"a": 3, "b": 3}, "a and b are equally often right, −21.7 to 21.7 points apart, p = 1."),
         (
             {"a": 0, "b": 4, "c": 8},
-            "c is right most often (100.0 %), 100.0 points better than a, 54.1 to 100.0, p = 0.0078: more than chance, "
+            "c is right most often (100.0%), 100.0 points better than a, 54.1 to 100.0, p = 0.0078: more than chance, "
             "as one of 2 comparisons.",
         ),
         ({"a": None}, "a holds 8 samples, none graded."),
-        ({"a": None, "b": 8}, "b is 100.0 % right, 67.6 to 100.0, of 8 tasks."),
+        ({"a": None, "b": 8}, "b is 100.0% right, 67.6 to 100.0, of 8 tasks."),
         ({}, ""),
     ],
 )
@@ -202,4 +204,4 @@ def test_the_verdict_of_runs_that_cannot_be_compared() -> None:
     empty, one, other = run("e", []), run("a", of("vstar@1", 6, 8)), run("b", of("charxiv@1", 2, 8))
     assert verdict([empty]) == "e holds no samples."
     assert results([empty]) is None
-    assert verdict([one, other]) == "a: 75.0 % right. It shares no graded task with b, so they are not compared."
+    assert verdict([one, other]) == "a: 75.0% right. It shares no graded task with b, so they are not compared."

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 from tests.report.cases import Scene, answered, filled
 
-from saccade.report.episodes import write_pages
-from saccade.report.page import page_html, script_json
+from saccade.report.page import page_html, script_json, write_pages
 from saccade.report.plots import (
     CURVES_WIDTH,
     HEIGHT,

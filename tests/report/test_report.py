@@ -18,8 +18,7 @@ from tests.report.test_page import Seen
 
 from saccade.cli.main import main
 from saccade.errors import SettingsError
-from saccade.evals.protocols.base import findings_file, load_protocol, write_findings
-from saccade.evals.protocols.findings import Mean, Rate
+from saccade.evals.protocols.base import Mean, Rate, findings_file, load_protocol, write_findings
 from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tool_use import OperationShare, ToolUse
 from saccade.evals.run import evaluate
@@ -328,9 +327,9 @@ def test_sources_without_the_paths_of_a_machine(settings: str, said: str) -> Non
 
 BREVITY = """
 from saccade.evals.protocols.base import Protocol
-from saccade.evals.protocols.findings import Findings, Mean, Rate, SampleExamples, SampleRow
-from saccade.evals.protocols.findings import examples
-from saccade.evals.protocols.findings import Rates
+from saccade.evals.protocols.base import Findings, Mean, Rate, SampleExamples, SampleRow
+from saccade.evals.protocols.base import examples
+from saccade.evals.protocols.base import Rates
 from saccade.record.base import Record
 
 class Row(SampleRow):

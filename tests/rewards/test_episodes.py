@@ -23,10 +23,10 @@ from saccade.record.trajectory import Broken, FinishReason, Score, Trajectory, T
 from saccade.rewards.codev import Redline, redlines
 from saccade.rewards.judges.box import BoxJudge
 from saccade.rewards.registry import load_reward
-from saccade.rewards.repeats import repeats, with_repeats
 from saccade.rewards.reward import RewardGroup, boxed_answer, follows_protocol, silent, tags_in_order
 from saccade.sandbox.local import LocalSandbox
 from saccade.training.rl.rollout import broken
+from saccade.training.rl.scoring import repeats, with_repeats
 
 NEAR, FAR = (90, 90, 190, 190), (250, 150, 330, 230)
 

@@ -21,8 +21,8 @@ from saccade.record.execution import Status
 from saccade.record.trajectory import Score, Turn
 from saccade.rewards.judges.box import BoxJudge
 from saccade.rewards.registry import REWARDS, load_reward
-from saccade.rewards.repeats import with_repeats
 from saccade.rewards.reward import RewardGroup
+from saccade.training.rl.scoring import with_repeats
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "rewards.md"
 PRESETS = [f"{entry.partition('@')[0]}:{name}" for entry in REWARDS.ids() for name in REWARDS.presets(entry)]

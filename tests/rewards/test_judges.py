@@ -23,11 +23,9 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import ConsistencyJudge
 from saccade.rewards.judges.box import BoxJudge, BoxRule, containment
 from saccade.rewards.judges.client import AskRules, client_of
-from saccade.rewards.judges.model import JudgeRules, ModelJudge, judged, unjudged
+from saccade.rewards.judges.model import JudgeContext, JudgeRules, ModelJudge, judged, make_judge, unjudged
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
-from saccade.rewards.judges.registry import JudgeContext, make_judge
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
-from saccade.rewards.reward import calls
+from saccade.rewards.reward import JudgeVerdict, NoVerdict, calls
 
 
 class NoMedia:

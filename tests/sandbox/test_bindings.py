@@ -84,6 +84,11 @@ def test_a_value_of_no_kind_is_refused_with_the_way_out(value: object) -> None:
         bound("a", value)
 
 
+def test_a_session_is_opened_with_names() -> None:
+    with pytest.raises(SandboxError, match=r"names and their values.* not with a str"):
+        bound_all("photo.jpg", {}, Limits())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("path", ["", ".", "/etc/passwd", "../x", "a/../../x", "a\0b"])
 def test_a_file_stays_in_the_workspace(path: str) -> None:
     with pytest.raises(SandboxError, match="below the workspace"):

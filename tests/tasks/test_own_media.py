@@ -19,7 +19,7 @@ from saccade.errors import DecodeError, MediaError, SaccadeError, SettingsError,
 from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
-from saccade.tasks.own_media import brought, take, task_from_files
+from saccade.tasks.media import brought, take, task_from_files
 
 USUAL = OwnMediaSettings()
 

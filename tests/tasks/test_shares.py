@@ -6,7 +6,7 @@ import pytest
 
 from saccade.grading.registry import grader_for
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.sources.shares import shuffled
+from saccade.tasks.sources.settings import shuffled
 
 CHOICES = ("red", "green", "blue", "white")
 

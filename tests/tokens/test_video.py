@@ -25,8 +25,7 @@ from transformers.video_utils import VideoMetadata
 from saccade.errors import ModelRefusedError, TrainingError
 from saccade.models.families.known import FAMILIES
 from saccade.models.local_text import LocalSettings
-from saccade.models.local_tokens import FILE, load_video_rules
-from saccade.models.local_weights import Checkpoint, load_checkpoint
+from saccade.models.local_weights import FILE, Checkpoint, load_checkpoint, load_video_rules
 from saccade.record.content import Answer, ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn

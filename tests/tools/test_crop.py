@@ -15,8 +15,7 @@ from PIL import Image
 from saccade.guest.video_stream import VideoError, open_frames
 from saccade.record.execution import Status
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
-from saccade.tools.crop import MAX_SIDE, Crop, CropArguments, Rotate
-from saccade.tools.select_frames import SelectFrames
+from saccade.tools.pictures import MAX_SIDE, Crop, CropArguments, Rotate, SelectFrames
 
 NUMBER = st.floats(-1e3, 1e3) | st.floats() | st.integers()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
-from saccade.tools.draw import Draw
+from saccade.tools.pictures import Draw
 
 WHITE = Image.new("RGB", (120, 80), "white")
 CONTEXT = ToolContext({"a": WHITE})

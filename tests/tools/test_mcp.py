@@ -380,14 +380,14 @@ def test_a_file_whose_tool_is_not_whole_says_what_it_lacks(tmp_path: Path) -> No
 def test_a_file_of_tools_gives_all_of_them(tmp_path: Path, scene: ToolContext) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from saccade.tools.crop import Crop\n"
+        "from saccade.tools.pictures import Crop\n"
         "class Mine(Crop):\n    name, aliases = 'mine', ()\n"
         "class Other(Crop):\n    name, aliases = 'other', ()\n"
     )
     box = Toolbox.of(str(file))
     assert [tool.name for tool in box.definitions] == ["mine", "other"]
     assert box.call("other", {"box": [0, 0, 20, 20]}, scene).ok
-    (tmp_path / "none.py").write_text("from saccade.tools.crop import Crop\n")
+    (tmp_path / "none.py").write_text("from saccade.tools.pictures import Crop\n")
     with pytest.raises(RegistryError, match="has no tool"):
         Toolbox.of(str(tmp_path / "none.py"))
 

@@ -15,10 +15,9 @@ from PIL import Image, ImageDraw
 
 from saccade.record.execution import Status
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
-from saccade.tools.crop import MAX_ASPECT, MAX_SIDE
-from saccade.tools.look import Look
+from saccade.tools.measure import Look, MatchTemplateArguments, _peaks, _segment
+from saccade.tools.pictures import MAX_ASPECT, MAX_SIDE
 from saccade.tools.registry import aliases, make_tool, own_name, recorded_tool
-from saccade.tools.shapes import MatchTemplateArguments, _peaks, _segment
 from saccade.tools.toolbox import Toolbox
 
 NAMES = ["color_mask", "color_stats", "contours", "edges", "hough_circles", "hough_lines", "threshold"]
@@ -210,7 +209,7 @@ def blank(width: int, height: int) -> Image.Image:
 
 
 def test_the_largest_region_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.tools.look.MAX_PIXELS", 50)
+    monkeypatch.setattr("saccade.tools.measure.MAX_PIXELS", 50)
     for box in ([0, 0, 10, 5], [3, 2, 13, 7]):
         assert call("edges", blank(20, 20), box=box).ok
     refused = call("edges", blank(20, 20), box=[3, 2, 20, 5])

@@ -17,14 +17,13 @@ from tests.tools.tricky import HERE
 
 from saccade.errors import ToolLostError
 from saccade.record.execution import Status
+from saccade.tools import workers as pooling
+from saccade.tools import workers as shared
 from saccade.tools.base import ToolCallInput
 from saccade.tools.context import Problem, ProblemKind, ToolContext, ToolResult, failed
 from saccade.tools.definition import Cost
 from saccade.tools.registry import ToolSource
-from saccade.tools.workers import pool as pooling
-from saccade.tools.workers import pool as shared
-from saccade.tools.workers.child import WorkerJob
-from saccade.tools.workers.pool import PooledTool, WorkerDiedError, WorkerPool, WorkerTimeoutError
+from saccade.tools.workers import PooledTool, WorkerDiedError, WorkerJob, WorkerPool, WorkerTimeoutError
 
 EMPTY = ToolContext({})
 TOOL = PooledTool("tricky", ToolSource(HERE), seconds=0.5)

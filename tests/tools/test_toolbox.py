@@ -9,7 +9,7 @@ import pytest
 from saccade.errors import RegistryError, SettingsError, ToolError
 from saccade.record.execution import Status
 from saccade.tools.context import ProblemKind, ToolContext
-from saccade.tools.crop import Crop
+from saccade.tools.pictures import Crop
 from saccade.tools.registry import TOOLS, _warn, aliases, make_tool
 from saccade.tools.setup import VARIABLE, SetupEntry, tool_setup
 from saccade.tools.toolbox import Toolbox
@@ -106,7 +106,7 @@ def test_none_means_all() -> None:
 def test_a_tool_that_cannot_be_made(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(
-        "from saccade.tools.crop import Crop\nfrom saccade.tools.base import Tool\n"
+        "from saccade.tools.pictures import Crop\nfrom saccade.tools.base import Tool\n"
         "class Asking(Crop):\n    def __init__(self, key): pass\n"
         "class Bare(Tool):\n    name = description = 'bare'\n    def run(self, arguments, context): pass\n"
     )

@@ -21,13 +21,13 @@ from tests.tools.tricky import HERE
 from saccade.errors import ToolLostError
 from saccade.media.store import MediaStore
 from saccade.record.execution import Status
+from saccade.tools import workers as pool_module
 from saccade.tools.base import ToolCallInput
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.registry import ToolSource, make_tool
 from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
-from saccade.tools.workers import pool as pool_module
-from saccade.tools.workers.pool import PooledTool, Worker, WorkerDiedError, WorkerPool
+from saccade.tools.workers import PooledTool, Worker, WorkerDiedError, WorkerPool
 
 EMPTY = ToolContext({})
 
@@ -187,7 +187,7 @@ async def test_parallel_calls_do_not_wait_for_each_other_nor_hold_the_loop() -> 
 def test_a_wrong_call_needs_no_worker(context: ToolContext) -> None:
     box = Toolbox.of("crop", calls=ToolCallSettings(workers=7))
     from saccade.tools.definition import Cost
-    from saccade.tools.workers.pool import shared_pool
+    from saccade.tools.workers import shared_pool
 
     wrong = box.call("crop", {"bx": [0, 0, 1, 1]}, context)
     assert wrong.problem is not None
@@ -197,7 +197,7 @@ def test_a_wrong_call_needs_no_worker(context: ToolContext) -> None:
 
 def test_a_machine_that_does_not_tell_its_cores_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from saccade.tools.definition import Cost
-    from saccade.tools.workers.pool import close_shared_pools, shared_pool
+    from saccade.tools.workers import close_shared_pools, shared_pool
 
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert shared_pool(Cost.LIGHT, 0) is shared_pool(Cost.LIGHT, 1)
@@ -222,7 +222,7 @@ def test_workers_die_with_a_process_that_is_killed(tmp_path: Path) -> None:
 from saccade.tools.base import ToolCallInput
 from saccade.tools.context import ToolContext
 from saccade.tools.registry import ToolSource
-from saccade.tools.workers.pool import PooledTool, WorkerPool
+from saccade.tools.workers import PooledTool, WorkerPool
 pool = WorkerPool(1)
 tool = PooledTool("tricky", ToolSource({HERE!r}), seconds=100.0)
 print(pool.submit(tool, ToolCallInput({{}}, ToolContext({{}}))).result().value["pid"], flush=True)

@@ -17,10 +17,9 @@ from saccade.models.families.known import FAMILIES as KNOWN
 from saccade.tokens.batch import BatchRow, Collator, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.pictures import PictureTensors
-from saccade.training import attention
-from saccade.training.attention import attend, boundaries
+from saccade.training import weights
 from saccade.training.settings import ModelSettings
-from saccade.training.weights import Trainable, load_trainable
+from saccade.training.weights import Trainable, attend, boundaries, load_trainable
 
 torch.set_num_threads(1)
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=5)
@@ -69,8 +68,8 @@ def test_packed_attention_is_block_diagonal(lengths: list[int], windows: bool, f
     mask, cu = (None, ends.flatten()) if windows else (ends, None)
     with pytest.MonkeyPatch.context() as patch:
         if flash:
-            patch.setattr(attention, "_unfit", lambda query, dropout: "")
-            patch.setattr(attention, "_kernel", lambda: varlen)
+            patch.setattr(weights, "_unfit", lambda query, dropout: "")
+            patch.setattr(weights, "varlen_kernel", lambda *wanted: varlen)
         found, _ = attend(Layer(), *ours, mask, scaling=0.3, cu_seq_lens_q=cu)
     wanted = dense(*theirs, lengths, causal=not windows)
     torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)

@@ -13,9 +13,8 @@ from tests.tiny import tiny_folder
 from torch.utils.flop_counter import FlopCounterMode
 
 from saccade.media.store import MediaStore
-from saccade.tokens.batch import BatchRow, Collator
+from saccade.tokens.batch import BatchRow, Collator, LanguageNumbers, copied_bytes, in_low_precision
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.sampling_weights import LanguageNumbers, copied_bytes, in_low_precision
 from saccade.tokens.segments import PromptPicture
 from saccade.training.efficiency import (
     DeviceLimits,
@@ -26,6 +25,8 @@ from saccade.training.efficiency import (
     device_limits,
     seen_pairs,
 )
+from saccade.training.rl.recipe import Recipe
+from saccade.training.rl.step import update_flops
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import load_trainable
 
@@ -74,6 +75,19 @@ def test_a_picture_by_hand(tmp_path: Path) -> None:
     assert learned.backward - plain.backward == 2 * 20 * 5, "of its weights: nothing below it is trained"
     learned = replace(TINY, tower=Part(300, 300), projector=Part(20, 20)).flops([row(10, 3, picture)])
     assert learned.backward - plain.backward == 2 * seen
+
+
+@pytest.mark.parametrize(
+    ("epochs", "kl", "old", "passes"),
+    [(1, 0.0, "sampler", 3), (1, 0.0, "recompute", 3), (2, 0.0, "recompute", 7), (2, 0.1, "recompute", 9)],
+)
+def test_an_update_by_hand(epochs: int, kl: float, old: str, passes: int) -> None:
+    """A forward pass of the row above is 23,820, backward twice that. Of two epochs, old log-probabilities need one
+    more (7 = 2 x 3 + 1), which of one its own pass gives; and a reference looks in each (9 = 2 x 4 + 1).
+    """
+    more = {"optimizer": {"epochs": epochs}, "loss": {"kl_weight": kl, "old_logprobs": old}}
+    recipe = Recipe.model_validate({"dialect": "direct", "reward": {"preset": "codedance"}, **more})
+    assert update_flops(TINY.flops([row(10, 3)]), recipe) == passes * 23_820
 
 
 @pytest.mark.parametrize(("length", "window", "pairs"), [(4, 0, 10), (4, 9, 10), (4, 2, 7), (1, 0, 1)])

@@ -22,8 +22,7 @@ from saccade.training.learner import keepers
 from saccade.training.optimizer import MuonWithAdamW, optimizer_tensors, restore_optimizer
 from saccade.training.parallel import Processes
 from saccade.training.settings import KeepSettings
-from saccade.training.token_scores import LogitRules, TokenScores, token_scores
-from saccade.training.weights import TokenScorer
+from saccade.training.weights import LogitRules, TokenScorer, TokenScores, token_scores
 
 
 class Pretended(Processes):

@@ -14,12 +14,11 @@ from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.plugins.worlds.experts.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
-from saccade.tasks.worlds.base import WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng, WorldSample
 from saccade.training.sft.synth.experts import ExpertStopped
-from saccade.training.sft.synth.jobs import Job, job_count, jobs
-from saccade.training.sft.synth.made import in_order, is_right
+from saccade.training.sft.synth.jobs import Job, Jobs
 from saccade.training.sft.synth.outcome import SynthProgress, may_pass, opened
+from saccade.training.sft.synth.prompts import in_order, is_right
 from saccade.training.sft.synth.run import SampleCheck, SynthCallback, Synthesizer
 from saccade.training.sft.synth.settings import SynthSettings
 from saccade_tiny.settings import DemonstrationRun
@@ -62,8 +61,9 @@ async def hold(
     )
     run = opened(out, settings)
     over = run.done | _left_out(out / LEFT_OUT)
-    missing = [job for job in jobs(settings) if job.id not in over]
-    progress = SynthProgress(job_count(settings), skipped=len(over))
+    jobs = Jobs(settings)
+    missing = [job for job in jobs if job.id not in over]
+    progress = SynthProgress(len(jobs), skipped=len(over))
     if not missing:
         return progress
     async with synthesizer:

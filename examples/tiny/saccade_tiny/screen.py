@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from math import sqrt
 
-from saccade.plugins.worlds.cli_demo import ExamRow
+from saccade.plugins.worlds.cli import ExamRow
 from saccade.training.sft.examples import SftCallback
 from saccade.training.sft.synth.outcome import SynthProgress
 

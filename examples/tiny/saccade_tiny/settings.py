@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from saccade.core.settings import Settings
-from saccade.plugins.worlds.cli_demo import Exam
+from saccade.plugins.worlds.cli import Exam
 
 RECIPE = Path(__file__).resolve().parent.parent / "tiny.toml"
 """Of the bundled weights."""

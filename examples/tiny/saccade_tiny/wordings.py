@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from saccade.plugins.worlds.solvers.questions import colours_in, solver_for
+from saccade.plugins.worlds.solvers import colours_in, solver_for
 from saccade.record.task import Task
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 
 _QUESTIONS = {
     "counting": (

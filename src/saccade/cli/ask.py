@@ -157,8 +157,8 @@ def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
 
 
 async def _ask(question: Question, settings: AskSettings, out: Path | None, *, quiet: bool) -> Trajectory:
-    from saccade.cli.ask_screen import AskScreen
     from saccade.cli.output import plain_console
+    from saccade.cli.screen import AskScreen
     from saccade.episode.ask import AskTarget, answered, suited
     from saccade.episode.drive import NotKeptError, unwatched
     from saccade.episode.flow import Effect, Event
@@ -258,7 +258,7 @@ def ask_batch(
     Raises:
         SettingsError: names every mistake, or a source is none.
     """
-    from saccade.cli.eval_screen import screen
+    from saccade.cli.screen import screen
     from saccade.core.settings import load_settings
     from saccade.evals.run import continuing, evaluate
     from saccade.evals.settings import EvalSettings

@@ -36,9 +36,15 @@ EPILOG = (
 )
 
 
+SOURCES_HELP = (
+    "Where the tasks come from: a world (saccade worlds list), a benchmark (saccade cards list), a file or folder of "
+    "questions."
+)
+
+
 @app.command("eval", epilog=EPILOG)
 def evaluate(
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Where the tasks come from.")],
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES_HELP)],
     out: Annotated[Path, typer.Option(help="Run folder; created if missing, resumed if it exists.")],
     model: Annotated[str | None, typer.Option(help="As `saccade ask --model`, or solver.")] = None,
     dialect: Annotated[
@@ -125,7 +131,7 @@ def resolve(
 
 
 def _evaluated(settings: EvalSettings, out: Path, workers: int, notices: Sequence[str], *, batch: bool) -> Evaluated:
-    from saccade.cli.eval_screen import screen
+    from saccade.cli.screen import screen
     from saccade.evals.run import evaluate as play
     from saccade.models.batches import BatchTimes
 
@@ -139,11 +145,9 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int, notices: Sequenc
 
 
 def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings, *, as_json: bool) -> None:
-    from saccade.evals.benchmarks import cards_of, judged_cards
-    from saccade.evals.paper_settings import beside_published
+    from saccade.evals.benchmarks import beside_published, cards_of, judged_cards
     from saccade.evals.rows import read_rows
-    from saccade.evals.summary import compared, published_beside
-    from saccade.evals.tables import beside_text, summary_text
+    from saccade.evals.summary import beside_text, compared, published_beside, summary_text
 
     say = teller(as_json)
     progress = evaluated.progress

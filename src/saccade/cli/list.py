@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
+from rich.table import Table
 
-from saccade.cli.output import AsJson, print_json
+from saccade.cli.output import AsJson, counted, plain_console, print_json, print_some, teller
+from saccade.cli.web import read_token, serve_app
 from saccade.core.plugins import DISTRIBUTION
 from saccade.core.recipes import Kind as RecipeKind
 from saccade.core.recipes import about_recipe, recipe_list, recipe_names
@@ -24,8 +28,167 @@ from saccade.errors import SaccadeError, SettingsError
 
 if TYPE_CHECKING:
     from saccade.core.registry import Registry
+    from saccade.tasks.benchmarks.card import Card
+    from saccade.tasks.benchmarks.registry import DataSetCheck
+    from saccade.tools.serving import ToolServeSettings
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+# `saccade cards`: the benchmarks that are known, what a card says, and whether the data on this disk are that.
+
+
+cards_verb = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+Wanted = Annotated[str, typer.Argument(help="A card: its id, or the path of a .toml file.")]
+
+_FILES_SHOWN = 8
+
+
+@cards_verb.callback()
+def cards() -> None:
+    """Show benchmarks as cards: where the data come from, how they are read, how answers are graded."""
+
+
+@cards_verb.command("list")
+def list_cards(as_json: AsJson = False) -> None:
+    """Name every card, its size (`show` says why some have no single one), and its metric."""
+    print_parts("cards", as_json=as_json)
+
+
+@cards_verb.command()
+def show(wanted: Wanted, as_json: AsJson = False) -> None:
+    """Print a card with all its settings, and at the end how to get its data and where they go."""
+    from saccade.core.settings import settings_toml
+    from saccade.tasks.benchmarks.benchmark import how_to_get
+    from saccade.tasks.benchmarks.registry import load_card
+
+    card = load_card(wanted)
+    if as_json:
+        print_json(card)
+    else:
+        get, folder = how_to_get(card)
+        print(f"{settings_toml(card)}\n# {get}\n# Then: saccade cards check {folder}")
+
+
+@cards_verb.command()
+def check(
+    data: Annotated[Path, typer.Argument(help="The data set's folder, or the one above it.")],
+    card: Annotated[str | None, typer.Option(help="The card; by default the one that reads the folder.")] = None,
+    complete: Annotated[
+        bool, typer.Option("--whole", help="Fail also if there are not as many tasks as the card expects.")
+    ] = False,
+    store: Annotated[
+        Path | None, typer.Option(help="Keep the media in this store; by default they are not kept.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a data set is, read all its rows, and say what is there and what is missing; 1 if rows are broken."""
+    from saccade.evals.benchmarks import check_graders
+    from saccade.tasks.benchmarks.registry import load_card
+
+    say = teller(as_json)
+    name, data = (card, data) if card else _recognised(data, say)
+    chosen = load_card(name)
+    check_graders(chosen)
+    if store is not None:
+        findings = _read(chosen, data, store)
+    else:
+        with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
+            findings = _read(chosen, data, Path(folder))
+    splits = _splits(chosen, data)
+    if as_json:
+        print_json(_findings(findings, splits))
+    else:
+        for line in (
+            *findings.lines(),
+            *(f"split         {split}: {'also' if there else 'not'} here ({name})" for split, name, there in splits),
+        ):
+            print(line)
+    print_some(findings.problems)
+    if findings.problems or (complete and not findings.complete):
+        raise typer.Exit(1)
+
+
+def _recognised(data: Path, say: Callable[[str], None]) -> tuple[str, Path]:
+    """Return the card of a folder and the folder: the card of its name, else the one that reads it or what is in it.
+
+    Says what else could read it.
+    """
+    from saccade.tasks.benchmarks.registry import card_matches, cards, sets_below
+
+    own = data.resolve().name
+    matches = card_matches(data) if data.is_dir() else []
+    if own in cards().names() and not any(item.card.name == own for item in matches):
+        return own, data
+    if data.is_dir() and own not in cards().names() and not any(item.named for item in matches[:1]):
+        below = sets_below(data)
+        if len({match.card.id for match in below.values()}) > 1:
+            held = "\n".join(f"  {path}: {match.name}" for path, match in below.items())
+            raise SettingsError(
+                f"{data} holds several data sets. Check one of them; for eval and training name {data} with --data:\n"
+                f"{held}"
+            )
+        if below and not (matches and matches[0].likely and not matches[0].guessed):
+            data = next(iter(below))
+            matches = card_matches(data)
+    if not matches:
+        held = ", ".join(sorted(path.name for path in data.iterdir())[:_FILES_SHOWN]) if data.is_dir() else "no folder"
+        raise SettingsError(
+            f"no card reads {data} (it holds: {held or 'nothing'}). Name one with --card (`saccade cards list` has "
+            "all, `saccade cards show NAME` says which files it wants and how to get them), or read the folder as "
+            "your own data: `saccade tasks check`."
+        )
+    matches.sort(key=lambda item: item.card.name == own, reverse=True)
+    best, others = matches[0], list(dict.fromkeys(item.name for item in matches[1:] if item.likely))
+    verb = "may be" if best.guessed and best.card.name != own else "is"
+    say(f"{data} {verb} {best.name}: {', '.join(sorted({file.name for file in best.files})[:_FILES_SHOWN])}")
+    if verb == "may be":
+        say(f"guessed       by the form of its rows alone; for questions of your own: saccade tasks check {data}")
+    if names := [name for name in others if name.partition(":")[0] != best.card.id][:_FILES_SHOWN]:
+        say(f"read also by  {', '.join(names)} (name one with --card)")
+    return best.name, data
+
+
+def _splits(card: Card, data: Path) -> list[tuple[str, str, bool]]:
+    """Return the further splits of the card: how each is called, what names it, and whether it lies there."""
+    from saccade.tasks.benchmarks.registry import card_ids, load_card, other_splits
+
+    if card.id not in card_ids():
+        return []
+    complete = load_card(card.id)
+    folder = data / card.name if (data / card.name).is_dir() else data
+    return [
+        (split, complete.id if split == complete.split else f"{complete.id}:{split}", there)
+        for split, there in other_splits(complete, folder)
+        if split != card.split
+    ]
+
+
+def _findings(findings: DataSetCheck, splits: list[tuple[str, str, bool]]) -> dict[str, object]:
+    return {
+        "card": findings.card.name,
+        "tasks": findings.tasks,
+        "expected": findings.card.size.tasks,
+        "whole": findings.complete,
+        "broken": [str(problem) for problem in findings.problems],
+        "answer_types": findings.answer_types,
+        "choice_counts": findings.choice_counts,
+        "gold_positions": findings.gold_positions,
+        "tags": findings.tags,
+        "other_splits": [{"split": split, "name": name, "here": there} for split, name, there in splits],
+    }
+
+
+def _read(card: Card, data: Path, store: Path) -> DataSetCheck:
+    from saccade.media.store import MediaStore
+    from saccade.tasks.benchmarks.benchmark import open_benchmark
+    from saccade.tasks.benchmarks.registry import survey
+
+    benchmark = open_benchmark(card, data)
+    items = counted(benchmark.tasks(MediaStore(store)), f"Reading {card.id}", benchmark.count())
+    return survey(benchmark.card, items)
+
+
+list_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +210,17 @@ KINDS = {
         "saccade.grading.registry:GRADERS", "whether an answer is right", "eval --grader NAME, cards"
     ),
     "models": ListedKind("saccade.models.registry:PROVIDERS", "providers of models", "--model NAME:MODEL, --judge"),
-    "worlds": ListedKind(
-        "saccade.tasks.worlds.base:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"
-    ),
+    "worlds": ListedKind("saccade.tasks.worlds:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"),
     "experts": ListedKind(
         "saccade.training.sft.synth.experts:EXPERTS", "who plays without a teacher", "synth --expert NAME"
     ),
     "cards": ListedKind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
-    "loaders": ListedKind("saccade.tasks.benchmarks.loaders.base:LOADERS", "formats of benchmarks", "cards: loader.id"),
+    "loaders": ListedKind("saccade.tasks.benchmarks.loaders.rows:LOADERS", "formats of benchmarks", "cards: loader.id"),
     "protocols": ListedKind(
         "saccade.evals.protocols.base:PROTOCOLS", "studies of stored runs", "protocols --only NAME"
     ),
     "filters": ListedKind(
-        "saccade.training.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"
+        "saccade.training.sft.curate.pipeline:FILTERS", "which trajectories stay", "pipelines: filter.name"
     ),
     "formats": ListedKind(
         "saccade.training.sft.formats.base:FORMATS", "formats of training data", "convert --from NAME --to NAME"
@@ -69,7 +230,7 @@ KINDS = {
         "saccade.tasks.sources.survey:TASK_FORMS", "forms of tasks for others", "tasks write --to NAME"
     ),
     "rewards": ListedKind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
-    "judges": ListedKind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
+    "judges": ListedKind("saccade.rewards.judges.model:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
     "selections": ListedKind(
         "saccade.training.rl.select:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
     ),
@@ -77,13 +238,11 @@ KINDS = {
         "saccade.training.rl.advantages:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
     ),
     "kl-estimators": ListedKind(
-        "saccade.training.rl.kl:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
+        "saccade.training.rl.advantages:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
     ),
     "tool-origins": ListedKind("saccade.tools.registry:TOOL_ORIGINS", "tools of other systems", "--tools NAME:WHERE"),
-    "tool-servers": ListedKind(
-        "saccade.tools.serving.backend:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"
-    ),
-    "trainers": ListedKind("saccade.training.rl.trainers:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
+    "tool-servers": ListedKind("saccade.tools.serving:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"),
+    "trainers": ListedKind("saccade.training.rl.settings:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
 }
 
 
@@ -110,7 +269,7 @@ class ListedPart:
         return f"{said}{presets}{f' Needs: {self.needs}' if self.needs else ''}"
 
 
-@app.command("list")
+@list_verb.command("list")
 def list_kind(
     kind: Annotated[str | None, typer.Argument(help="tools, dialects, ...; without it, the kinds are listed.")] = None,
     as_json: AsJson = False,
@@ -265,3 +424,132 @@ def _kinds(as_json: bool) -> None:
         "\n`saccade list KIND` lists one of them. Code of your own goes wherever one of them is named,\n"
         "as file.py:NAME or module:NAME; a recipe of your own by its path."
     )
+
+
+# `saccade tools`: `list` says which typed tools there are, `serve` gives them to other processes and hosts over HTTP.
+#
+# The token is read as `saccade sandbox serve` reads its own, from a file or from the environment.
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """One line: a tool, or a paper's name for it."""
+
+    paper: str
+    """List of `saccade.tool-lists`, family and name there; empty for a tool of none."""
+    tool: str
+    given: dict[str, str]
+    """Arguments by which it does what the paper's does."""
+    state: str
+    """`ready` or `unavailable`."""
+    cost: str
+    needs: str
+    """Weights it loads or model it asks; empty for none."""
+    remedy: str
+    """How to have it; empty if it is ready."""
+    aliases: tuple[str, ...]
+
+
+def list_tools(as_json: AsJson = False) -> None:
+    """List all tools, those of VISTA-Gym first: state, cost, needs, and how to have what is missing."""
+    from saccade.tools.registry import warn_of_unread_tables
+
+    warn_of_unread_tables()
+    listed = list(listed_tools())
+    if as_json:
+        print_json(listed)
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("paper", "tool", "state", "cost", "needs"):
+        table.add_column(title, overflow="fold")
+    for item in listed:
+        given = "".join(f" {name}={value}" for name, value in item.given.items())
+        table.add_row(item.paper or "-", item.tool + given, item.state, item.cost, item.needs or "-")
+    console = plain_console(width=None if sys.stdout.isatty() else 170)
+    console.print(table)
+    remedies = {item.tool: item.remedy for item in listed if item.remedy}
+    if remedies:
+        console.print("\nTo have those that are unavailable:", highlight=False, markup=False)
+        for tool, remedy in remedies.items():
+            console.print(f"  {tool}: {remedy}", highlight=False, markup=False, soft_wrap=True)
+
+
+def listed_tools() -> Iterator[ListedTool]:
+    """Yield the tools of each list of a paper in its order, then the others by name."""
+    from saccade.tools.registry import TOOL_LISTS, TOOLS
+
+    known = set()
+    for paper in TOOL_LISTS.names():
+        for item in TOOL_LISTS.load(paper):
+            known.add(item.tool)
+            yield _listed(item.tool, f"{paper}, {item.family}: {item.name}", dict(item.given))
+    for name in TOOLS.names():
+        if name not in known:
+            yield _listed(name, "", {})
+
+
+def _listed(name: str, paper: str, given: dict[str, str]) -> ListedTool:
+    from saccade.tools.registry import make_tool
+
+    tool = make_tool(name)
+    needs, remedy = tool.needs, tool.needs.remedy
+    return ListedTool(
+        paper=paper,
+        tool=name,
+        given=given,
+        state="unavailable" if remedy else "ready",
+        cost=tool.cost.value,
+        needs=needs.weights or ", ".join(needs.modules),
+        remedy=remedy,
+        aliases=tuple(alias.name for alias in tool.aliases),
+    )
+
+
+TOKEN_VARIABLE = "SACCADE_TOOLS_TOKEN"
+
+tools_verb = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+tools_verb.command("list")(list_tools)
+
+
+@tools_verb.callback()
+def tools() -> None:
+    """Show typed tools: which there are, what each needs, and a server of them."""
+
+
+@tools_verb.command(
+    epilog="The other side: --tools http://HOST:PORT with the same token in SACCADE_TOOLS_TOKEN (docs/tools.md). There "
+    "is no encryption: between machines, put a TLS proxy in front. Stop with Ctrl-C."
+)
+def serve(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TOOLS.TOML]", help="Groups of tools; without it, every tool that is installed."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 or :: for every interface.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")] = 8730,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token; without it, the variable SACCADE_TOOLS_TOKEN is used.")
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Ask nobody for a token. Only for a loopback address.")
+    ] = False,
+    on: Annotated[
+        str, typer.Option(help="Where tools run: `processes` of this machine, or `ray` (Ray Serve).")
+    ] = "processes",
+) -> None:
+    """Run typed tools for other processes and hosts."""
+    from saccade.core.settings import load_settings
+    from saccade.tools.serving import TOOL_SERVERS, ToolServeSettings
+
+    serve_on = TOOL_SERVERS.load(on)
+    settings = load_settings(ToolServeSettings, file, [])
+    token = read_token(token_file, host, no_token=no_token, variable=TOKEN_VARIABLE)
+    raise typer.Exit(serve_on(settings, token, host, port, "saccade tools: {url}"))
+
+
+def serve_in_processes(settings: ToolServeSettings, token: str | None, host: str, port: int, line: str) -> int:
+    """Serve in processes of this machine, as many for each group of tools as its table says. Returns the exit code."""
+    from saccade.tools.serving import PooledBackend, ToolService, tools_app
+
+    application = tools_app(ToolService(PooledBackend(settings), settings.server), token)
+    return serve_app(application, host, port, line)

@@ -25,8 +25,7 @@ from typing import Any
 import typer
 import typer.core
 
-from saccade.cli.logs import Logs, add_log_options
-from saccade.cli.output import error_text
+from saccade.cli.output import Logs, add_log_options, error_text
 from saccade.core.disk import disk_words
 from saccade.core.plugins import install, missing_plugin, own_version
 from saccade.core.registry import blame, did_you_mean
@@ -59,7 +58,7 @@ VERBS: Mapping[str, Verb] = {
     "arms": Verb("saccade.cli.arms:app", "Train and measure arms of a recipe, in one table.", _TRAIN),
     "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video.", _ASK),
     "compare": Verb("saccade.cli.runs:compare_verb", "Compare two runs of an evaluation, task by task.", _MEASURE),
-    "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk.", _MEASURE),
+    "cards": Verb("saccade.cli.list:cards_verb", "List benchmarks, and check their data on this disk.", _MEASURE),
     "convert": Verb("saccade.cli.data:convert_verb", "Convert training data between this field's formats.", _TRAIN),
     "curate": Verb(
         "saccade.cli.data:curate_verb", "Filter trajectories, and report what each filter left out.", _TRAIN
@@ -69,10 +68,10 @@ VERBS: Mapping[str, Verb] = {
     "export": Verb(
         "saccade.cli.data:export_verb", "Write a run's samples as a table: jsonl, csv, parquet, xlsx.", _MEASURE
     ),
-    "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and everything else by name.", _MORE),
+    "list": Verb("saccade.cli.list:list_verb", "List tools, dialects, graders and everything else by name.", _MORE),
     "merge": Verb("saccade.cli.runs:merge_verb", "Put the shards of an evaluation together.", _MEASURE),
     "protocols": Verb(
-        "saccade.cli.protocols:app", "Show how a run used its tools, what went wrong, what it cost.", _MEASURE
+        "saccade.cli.runs:protocols_verb", "Show how a run used its tools, what went wrong, what it cost.", _MEASURE
     ),
     "regrade": Verb("saccade.cli.runs:regrade_verb", "Grade a stored run again, without the model.", _MEASURE),
     "report": Verb(
@@ -85,9 +84,9 @@ VERBS: Mapping[str, Verb] = {
     "runs": Verb("saccade.cli.runs:runs_verb", "List the evaluations in a folder.", _MEASURE),
     "sft": Verb("saccade.cli.train:sft_verb", "Train a model on trajectories.", _TRAIN),
     "show": Verb("saccade.cli.runs:show_verb", "Make a page of a run's episodes, and open it.", _ASK),
-    "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher.", _TRAIN),
+    "synth": Verb("saccade.cli.data:synth_verb", "Make trajectories for fine-tuning, by experts or a teacher.", _TRAIN),
     "tasks": Verb("saccade.cli.tasks:app", "Check, show and write tasks from any source.", _TRAIN),
-    "tools": Verb("saccade.cli.tools:app", "List typed tools with what each needs, or serve them.", _ASK),
+    "tools": Verb("saccade.cli.list:tools_verb", "List typed tools with what each needs, or serve them.", _ASK),
     "view": Verb("saccade.cli.runs:view_verb", "Follow evaluations in the browser while they run.", _MEASURE),
 }
 

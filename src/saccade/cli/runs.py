@@ -1,11 +1,13 @@
-"""`saccade runs`, `compare`, `merge`, `regrade`, `view`, `report` and `show`: look at stored runs."""
+"""`saccade runs`, `protocols`, `compare`, `merge`, `regrade`, `view`, `report` and `show`: look at stored runs."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import webbrowser
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +18,156 @@ from saccade.core.registry import did_you_mean
 from saccade.errors import RecordError, SettingsError
 
 if TYPE_CHECKING:
+    from saccade.evals.protocols.base import AnyProtocol, Findings
+    from saccade.evals.protocols.emergence import UsedRow
+    from saccade.evals.protocols.faithfulness import PictureJudgeRules
+    from saccade.evals.protocols.study import Study
     from saccade.record.trajectory import Trajectory
-    from saccade.report.episodes import Written
+    from saccade.report.page import Written
+
+
+# `saccade protocols`: what stored runs say besides their accuracy.
+
+
+protocols_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+EPILOG = (
+    "faithfulness (CodeV): did the pictures that calls returned show what the question asks about, judged by gold "
+    "boxes and by --judge; errors (VISTA): E1 to E6; tool_use (PyVision): what calls do, and calls against accuracy; "
+    "tokens (PyVision-RL): tokens against accuracy; confidence: agreement, turns and budget against accuracy; --before "
+    "RUN (CodeDance): operations, compositions and functions that RUN does not have. "
+    "Without --judge no key is needed. A judge's replies are kept, so a second run asks nothing twice."
+)
+
+
+@protocols_verb.command(epilog=EPILOG)
+def protocols(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="This protocol, or one of your own as FILE.py:NAME; repeatable."),
+    ] = None,
+    before: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--before",
+            metavar="RUN",
+            help="Say what is new since this run, such as fine-tuning's data; repeatable. Without --only, that only.",
+        ),
+    ] = None,
+    judge: Annotated[str | None, typer.Option(metavar="MODEL", help="Model that judges pictures.")] = None,
+    budget: Annotated[
+        str, typer.Option(help="Pixel budget by which visual tokens are estimated: qwen2.5-vl, qwen3-vl or none.")
+    ] = "qwen2.5-vl",
+    dialect: Annotated[
+        str | None, typer.Option(metavar="FILE.py:NAME", help="Dialect of your own in which the runs were made.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the findings.  [default: RUN/protocols]")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Of the judge: prompt_file, seconds, attempts, concurrent, outages, max_tokens, dollars, ...",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Apply evaluation protocols to stored runs; the findings are kept as JSON next to each run."""
+    from saccade.core.disk import one_writer
+    from saccade.core.settings import load_settings
+    from saccade.dialects.registry import load_dialect
+    from saccade.episode.run_folder import trajectories_of
+    from saccade.errors import SettingsError
+    from saccade.evals.protocols.base import REPLIES, findings_file, load_protocol, protocol_names, write_findings
+    from saccade.evals.protocols.errors import Errors
+    from saccade.evals.protocols.faithfulness import PictureJudgeRules
+    from saccade.evals.protocols.study import Study
+    from saccade.media.modes import policy
+    from saccade.report.sections.protocols import findings_text, paired_text
+
+    if out is not None and len(runs) > 1:
+        raise SettingsError(f"--out {out} would hold the findings of {len(runs)} runs: name one run, or leave it out.")
+    policy(budget)
+    if dialect is not None:
+        load_dialect(dialect)
+    if option and judge is None:
+        raise SettingsError(f"--set {option[0]} is about a judge, and there is none: name one with --judge.")
+    rules = load_settings(PictureJudgeRules, overrides=option or ())
+    chosen = [load_protocol(name) for name in dict.fromkeys(only or (() if before else protocol_names()))]
+    if before:
+        chosen.append(asyncio.run(_new_since(before)))
+    errors: dict[str, Errors] = {}
+    for run in runs:
+        trajectories_of(run)
+        folder = findings_file(run, "", out).parent
+        with one_writer(run if out is None else out):
+            findings = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
+            for protocol in chosen:
+                write_findings(findings_file(run, protocol.name, out), findings[protocol.name])
+        _say_unknown(run, findings)
+        for protocol in chosen:
+            file, found = findings_file(run, protocol.name, out), findings[protocol.name]
+            if isinstance(found, Errors):
+                errors[run.resolve().name if run.resolve().name not in errors else str(run)] = found
+            if as_json:
+                print_json({"run": run, "protocol": protocol.name, "file": file, "findings": found})
+            else:
+                print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(found)}\n\n{file}\n")
+    if len(errors) > 1 and not as_json and (text := paired_text(errors)):
+        print(text)
+
+
+def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
+    """Tell of dialects that are not here: which form they ask for is then not known."""
+    import sys
+
+    from saccade.dialects.registry import recorded_dialect
+    from saccade.errors import RegistryError
+
+    for name in sorted({name for item in findings.values() for name in item.about.dialects}):
+        try:
+            recorded_dialect(name)
+        except RegistryError:
+            print(
+                f"{run}: the dialect {name} is not installed, so errors of form and pictures by their names are found "
+                "by general rules. If it is a file of yours, name it with --dialect FILE.py:NAME.",
+                file=sys.stderr,
+            )
+
+
+async def _new_since(runs: Sequence[Path]) -> AnyProtocol:
+    """Return the protocol that says what is new since these runs."""
+    from saccade.evals.protocols.emergence import Emergence, emergence
+    from saccade.evals.protocols.study import Study, study
+
+    rows: list[UsedRow] = []
+    for run in runs:
+        found = (await study(run, Study((emergence((), ()),))))["emergence"]
+        assert isinstance(found, Emergence)
+        rows += found.rows
+    return emergence(rows, [run.resolve().name for run in runs])
+
+
+async def _studied(
+    run: Path, asked: Study, judge: str | None, rules: PictureJudgeRules, replies: Path
+) -> dict[str, Findings]:
+    from saccade.episode.run_folder import MEDIA
+    from saccade.evals.protocols.faithfulness import PictureJudge
+    from saccade.evals.protocols.study import study
+    from saccade.media.store import MediaStore
+    from saccade.models.registry import load_model
+    from saccade.rewards.judges.client import JudgeClient
+
+    model = None if judge is None else JudgeClient(load_model(judge, rules.retry), rules, replies)
+    if model is not None:
+        asked = replace(asked, judge=PictureJudge(model, MediaStore(run / MEDIA), rules))
+    try:
+        with count_bar(run.resolve().name) as bar:
+            return await study(run, asked, bar.reach)
+    finally:
+        if model is not None:
+            await model.close()
 
 
 runs_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -39,7 +189,7 @@ def runs(
     """List the evaluations in a folder: model, sources, percent right, samples, cost, date, state."""
     from dataclasses import asdict
 
-    from saccade.evals.listing import list_runs, runs_text
+    from saccade.evals.stored import list_runs, runs_text
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the one in which runs lie.")
@@ -62,9 +212,9 @@ def compare(
     """Say which of two runs is better, by how much, with what certainty, and in which tasks they differ."""
     from dataclasses import asdict
 
-    from saccade.evals.compare import compare as compared
+    from saccade.evals.metrics import compare as compared
     from saccade.evals.rows import read_rows
-    from saccade.evals.tables import comparison_text
+    from saccade.evals.summary import comparison_text
 
     with waiting("Reading runs"):
         comparison = compared(read_rows(first), read_rows(second))
@@ -86,9 +236,9 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Put the shards of an evaluation together and summarise them."""
-    from saccade.evals.merge import merge as merged
-    from saccade.evals.merge import missing_shards, run_settings
-    from saccade.evals.tables import summary_text
+    from saccade.evals.stored import merge as merged
+    from saccade.evals.stored import missing_shards, run_settings
+    from saccade.evals.summary import summary_text
 
     with waiting("Copying samples and media"):
         summary = merged(shards, out, incomplete=incomplete)
@@ -129,10 +279,10 @@ def regrade(
     as_json: AsJson = False,
 ) -> None:
     """Grade a stored run again, without the model, and list the samples that changed; the earlier verdicts are kept."""
-    from saccade.cli.eval_screen import screen
-    from saccade.evals.regrade import Regrading
-    from saccade.evals.regrade import regrade as regraded
-    from saccade.evals.tables import summary_text
+    from saccade.cli.screen import screen
+    from saccade.evals.api import Regrading
+    from saccade.evals.api import regrade as regraded
+    from saccade.evals.summary import summary_text
 
     if headline not in ("", "rule", "judge"):
         raise SettingsError(f"--headline {headline} is nobody's verdict; name rule or judge.")
@@ -173,7 +323,7 @@ def view(
     raise typer.Exit(serve_page(viewer(folder), port, line, "{url}/", open_it=open_it))
 
 
-EPILOG = (
+RUNS_EPILOG = (
     "A run is a folder of `saccade eval`, `saccade rl` or `saccade sft`; runs of one kind are shown side by side. "
     "The page is one file with everything in it; if the episodes have too many pictures for it, they are in a folder "
     "beside it. For a folder of evaluations the page is a list of them. docs/report.md says what the figures mean. "
@@ -181,7 +331,7 @@ EPILOG = (
 )
 
 
-@report_verb.command(epilog=EPILOG)
+@report_verb.command(epilog=RUNS_EPILOG)
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
     out: Annotated[
@@ -229,16 +379,15 @@ def _tell(written: Written, as_json: bool, open_it: bool) -> None:
 
 def _holds_runs(folder: Path) -> bool:
     """Tell whether `folder` is no run and has evaluations below it."""
-    from saccade.evals.listing import is_run, list_runs
+    from saccade.evals.stored import is_run, list_runs
     from saccade.report.runs import METRICS
 
     return folder.is_dir() and not is_run(folder) and not (folder / METRICS).is_file() and bool(list_runs(folder))
 
 
 def _list(folder: Path, out: Path | None, open_it: bool, *, as_json: bool) -> None:
-    from saccade.evals.listing import list_runs
-    from saccade.report.episodes import write_page
-    from saccade.report.runs_page import report_beside, runs_page
+    from saccade.evals.stored import list_runs
+    from saccade.report.page import report_beside, runs_page, write_page
 
     target = folder / "index.html" if out is None else out / "index.html" if out.is_dir() else out
     listed = list_runs(folder)
@@ -264,8 +413,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Make a page of a run's episodes, and open it."""
-    from saccade.report.episodes import Site
-    from saccade.report.stored_run import open_run, wires_of
+    from saccade.report.page import Site
+    from saccade.report.runs import open_run, wires_of
 
     run = open_run(path)
     target = out if out is not None else run.file.parent / "index.html"

@@ -49,6 +49,15 @@ def atomic_file(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
+def sync(path: Path) -> None:
+    """Have a file or a folder outlive a power cut as it is now. Raises `OSError`."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def write_atomic(path: Path, text: str) -> None:
     """Write a file of text, its folder made if missing; it appears complete or not at all. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,9 +69,7 @@ def write_atomic(path: Path, text: str) -> None:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Make a folder next to `folder`, to write into: it becomes `folder` if the block ends well, else it is removed.
 
-    Raises:
-        RecordError: `folder` exists and is not an empty folder.
-        SettingsError: another process is making it.
+    Raises `RecordError`: `folder` exists and is not an empty folder; `SettingsError`: another process is making it.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RecordError(f"{folder} exists already. Name a new folder, or delete that one.")

@@ -36,7 +36,6 @@ _MOST_CHUNKS = 8 * MOST_PIXELS // _BAND + 1
 _FIRST_ROWS = 8
 """Unpacked before all others: files of other programs have other filters there."""
 
-
 _BROKEN = cast("type[Exception]", isal_zlib.error)  # its stub calls the class an instance
 
 

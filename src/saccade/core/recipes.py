@@ -27,8 +27,7 @@ def recipe_names(kind: Kind) -> tuple[str, ...]:
 def find_recipe(kind: Kind, name: str | os.PathLike[str]) -> Path:
     """Return the file of a bundled recipe, or the file at a path. A bundled name wins over a file of that very name.
 
-    Raises:
-        SettingsError: there is neither; suggests the nearest bundled one.
+    Raises `SettingsError`: there is neither; suggests the nearest bundled one.
     """
     path = Path(name)
     names = recipe_names(kind)

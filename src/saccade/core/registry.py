@@ -99,8 +99,7 @@ class Registry(Generic[T]):
     def resolve(self, wanted: str) -> str:
         """Return the versioned id for `wanted`: itself, or the highest version of a bare name.
 
-        Raises:
-            RegistryError: there is none; suggests the nearest.
+        Raises `RegistryError`: there is none; suggests the nearest.
         """
         if wanted in self.entries:
             return wanted
@@ -140,9 +139,8 @@ class Registry(Generic[T]):
     def load(self, wanted: str) -> T:
         """Import and return what a user names: an id, or code of their own.
 
-        Raises:
-            RegistryError: nothing has that name, it cannot be imported, or it is an object of another kind.
-            UnavailableError: it needs something that is not installed.
+        Raises `RegistryError`: nothing has that name, it cannot be imported, or it is an object of another kind;
+        `UnavailableError`: it needs something that is not installed.
         """
         entry = self.find(wanted)
         lack = self._lacks(entry)
@@ -219,8 +217,7 @@ class PresetRegistry(Registry[T]):
     def load(self, wanted: str) -> T:
         """Return the object that `name`, `name@version` or either with `:preset` names, or of the user's code.
 
-        Raises:
-            RegistryError: as `Registry.load`, or there is no such preset; suggests the nearest.
+        Raises `RegistryError`: as `Registry.load`, or there is no such preset; suggests the nearest.
         """
         name, preset = self.split(wanted)
         family = self._family(name)
@@ -369,14 +366,19 @@ def findable(code: Reference) -> bool:
 def load(code: Reference) -> object:
     """Return the object; runs its file or module if it was not run yet.
 
-    Raises:
-        RegistryError: there is no such file, module or attribute, or the code raises; says in which line.
+    Raises `RegistryError`: there is no such file, module or attribute, or the code raises; says in which line.
     """
     module = _from_file(code) if code.is_file else _from_module(code)
     try:
         return getattr(module, code.attribute)
     except AttributeError:
-        names = list(_own(module)) or [name for name in vars(module) if not name.startswith("_")]
+        names = [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_")
+            and getattr(value, "__module__", "") in {"", module.__name__}
+            and not isinstance(value, ModuleType)
+        ]
         raise RegistryError(
             f"{code.place} has no {code.attribute!r}. {did_you_mean(code.attribute, names)}".rstrip()
         ) from None
@@ -385,8 +387,7 @@ def load(code: Reference) -> object:
 def defined(path: str) -> dict[str, object]:
     """Return the public objects that the file at `path` defines, in order; runs it if it was not run yet.
 
-    Raises:
-        RegistryError: there is no such file, or it raises; says in which line.
+    Raises `RegistryError`: there is no such file, or it raises; says in which line.
     """
     return _own(_from_file(Reference(path, "")))
 

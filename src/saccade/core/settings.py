@@ -59,6 +59,7 @@ _SAVED = "saved"
 NAMES: Final = {"rule": None, "preset": ("parameters", "by_tag")}
 """Keys that name what others of their table belong to: all the rest (None), or these."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_ADDRESS = re.compile(r"@https?://\S+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,25 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.name}: {_shown(self.left)} -> {_shown(self.right)}"
+
+    @property
+    def is_of_address(self) -> bool:
+        """Whether both sides name the same model, at servers with different addresses."""
+        left, right = self.left, self.right
+        return isinstance(left, str) and isinstance(right, str) and without_address(left) == without_address(right)
+
+
+def without_address(model: str) -> str:
+    """Return the name of a model without the address of its server: `vllm:NAME@http://host:8000/v1` -> `vllm:NAME`."""
+    return _ADDRESS.sub("", model)
+
+
+def beyond_addresses(changed: Sequence[Difference], run: object) -> list[Difference]:
+    """Return the differences that are more than another address of a model's server; if none is, log the addresses."""
+    more = [item for item in changed if not item.is_of_address]
+    for item in () if more else changed:
+        _log.warning("%s goes on with the model at another address: %s", run, item)
+    return more
 
 
 class _Missing:
@@ -96,8 +116,7 @@ def load_settings(
     where a setting may have none. Another `rule` or `preset` in a table drops the settings of the one before it, and a
     warning says so.
 
-    Raises:
-        SettingsError: names every mistake, with the nearest known name for an unknown one.
+    Raises `SettingsError`: names every mistake, with the nearest known name for an unknown one.
     """
     data = deepcopy(merged({} if path is None else _read(Path(path)), given or {}))
     mistakes: list[str] = []
@@ -137,8 +156,7 @@ def save_settings(
 
     What the TOML file `before` (by default the one that is replaced) notes of code that was not loaded here stays.
 
-    Raises:
-        SettingsError: the suffix is another, or TOML cannot give a value back (a None that is not the default).
+    Raises `SettingsError`: the suffix is another, or TOML cannot give a value back (a None that is not the default).
     """
     target = Path(path)
     if target.suffix == ".json":
@@ -153,8 +171,7 @@ def save_settings(
 def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = None) -> str:
     """Return the resolved settings as TOML text, checked to read back equal; `before` as in `save_settings`.
 
-    Raises:
-        SettingsError: they do not; the message names the settings that would be lost.
+    Raises `SettingsError`: they do not; the message names the settings that would be lost.
     """
     try:
         text = to_toml(settings.model_dump(mode="json"))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 from saccade.core.seam import seam
 from saccade.dialects.boxes import SENTENCES, BoxSpace
-from saccade.dialects.prompt_texts import NO_PROMPTS, SYSTEM, Prompts
+from saccade.dialects.prompt_texts import LAST, NO_PROMPTS, SYSTEM, Prompts
 from saccade.dialects.question import split_at_media
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
@@ -212,8 +212,10 @@ class Dialect(ABC):
         return None
 
     def ask_for_answer(self) -> Message | None:
-        """Write a last request for the answer when a limit is reached; None if the dialect has none."""
-        return None
+        """Write the text `last` of the prompts, a request for the answer when a limit is reached; None without one."""
+        if LAST not in self.prompts.templates:
+            return None
+        return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
     def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
         """Return the text that `parse` reads of a turn in which the model wrote `text` and called functions."""

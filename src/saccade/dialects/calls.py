@@ -83,8 +83,7 @@ def read_call(text: str, shapes: Collection[CallShape] = ALL_SHAPES) -> ReadCall
 def write_call(call: ToolCall, shape: CallShape) -> str:
     """Return the JSON of `call` on one line in `shape`; tags in its texts are escaped, so that none can end the block.
 
-    Raises:
-        ValueError: `shape` cannot hold the call (a flat one with a key of the protocol, one with a call id).
+    Raises `ValueError`: `shape` cannot hold the call (a flat one with a key of the protocol, one with a call id).
     """
     arguments = dict(call.arguments)
     forms: dict[CallShape, dict[str, JsonValue]] = {

@@ -41,7 +41,7 @@ from saccade.dialects.base import (
 )
 from saccade.dialects.prompt_texts import CORRECTION, LAST, REMINDER, SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, pictures_of, question_values
-from saccade.dialects.text import CUT, answer_in, blocks, checked, fenced_code, tagged_code, was_cut
+from saccade.dialects.text import CUT, answers_in, blocks, checked, fenced_code, tagged_code, was_cut
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Code, Message, ParseError, Part, TextPart
 from saccade.record.execution import Execution, Status
@@ -112,7 +112,7 @@ class CodeDanceDialect(Dialect):
         code = fenced_code(text, finish, last=False) or tagged_code(text, finish, last=False) or _called(text)
         if code is not None:
             return code
-        answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+        answers = answers_in(text)
         if answers and answers[-1]:
             return Answer(text=answers[-1])
         return ParseError(reason=CUT if was_cut(finish) else _NO_ACTION)

@@ -35,7 +35,7 @@ from saccade.dialects.base import (
 from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, pictures_of, question_values
-from saccade.dialects.text import CUT, answer_in, blocks, checked, tagged_code, was_cut
+from saccade.dialects.text import CUT, answers_in, checked, tagged_code, was_cut
 from saccade.dialects.thyme import OUTPUT_FOLDER
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, Part, TextPart
@@ -121,7 +121,7 @@ class CodeVDialect(Dialect):
         code = tagged_code(text, finish, last=False)
         if code is not None:
             return code
-        answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+        answers = answers_in(text)
         if answers and answers[-1]:
             return Answer(text=answers[-1])
         return ParseError(reason=CUT if was_cut(finish) else _NO_ACTION)
@@ -147,10 +147,6 @@ class CodeVDialect(Dialect):
     def correct(self, reason: str, pictures: int) -> Observation | None:
         """Return the reason as sandbox output."""
         return _output(self.prompts.fill(CORRECTION, {"reason": reason}), (), pictures)
-
-    def ask_for_answer(self) -> Message | None:
-        """Return a plain request for the answer."""
-        return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
 
 def _lines(path: str, image: ImagePart) -> str:

@@ -32,7 +32,7 @@ from saccade.dialects.boxes import SENTENCES, BoxSpace
 from saccade.dialects.calls import CallShape, ReadCall, listed, read_call, write_call
 from saccade.dialects.prompt_texts import CORRECTION, REMINDER, SYSTEM, TOOL, USER, Prompts, as_written
 from saccade.dialects.question import TagGuard, pictures_of, question_values
-from saccade.dialects.text import answer_in, blocks, outside_thoughts
+from saccade.dialects.text import answers_in, blocks, checked, outside_thoughts
 from saccade.models.base import ToolSpec
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Message, ParseError, Part, TextPart, ToolCall
@@ -138,7 +138,7 @@ class DeepEyesDialect(Dialect):
     def parse(self, text: str, finish: FinishReason) -> Action:
         """Return an answer that is not empty wins; else the first or last call; else a parse error."""
         outside = outside_thoughts(clean_text(text))
-        answers = [answer_in(block.body) for block in blocks(outside, "answer") if block.closed]
+        answers = answers_in(outside)
         answer = next(filter(None, answers), None)
         if answer is not None:
             return Answer(text=answer)
@@ -166,9 +166,7 @@ class DeepEyesDialect(Dialect):
             text = f"{opening}<answer>{action.text}</answer>"
         else:
             raise ValueError(f"deepeyes cannot say an action of kind {action.kind!r}; it knows tool calls and answers")
-        if self.parse(text, FinishReason.STOP) != action:
-            raise ValueError(f"deepeyes cannot say this {action.kind} or thought: its text would be read otherwise")
-        return text
+        return checked(self, text, action)
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
         """Return the cut-out in its wrapper, or the bare error. Raises ValueError for a lost execution."""
@@ -185,10 +183,6 @@ class DeepEyesDialect(Dialect):
     def correct(self, reason: str, pictures: int) -> Observation:
         """Return the error as a bare text; `reason` is a sentence of `parse`."""
         return self._error(self.prompts.fill(CORRECTION, {"reason": reason}), pictures)
-
-    def ask_for_answer(self) -> Message | None:
-        """None: the published loop ends at its limit."""
-        return None
 
     def _error(self, text: str, pictures: int) -> Observation:
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)

@@ -21,7 +21,7 @@ from saccade.dialects.left_calls import left_call
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.pyvision import information
 from saccade.dialects.question import pictures_of, question_values
-from saccade.dialects.text import answer_in, blocks, outside_thoughts
+from saccade.dialects.text import answers_in, checked, outside_thoughts
 from saccade.errors import SettingsError
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, ImagePart, Message, ParseError
@@ -84,7 +84,7 @@ class DirectDialect(Dialect):
         if finish is FinishReason.FILTERED:
             return ParseError(reason="The provider withheld the text.")
         read = outside_thoughts(text) if self.tags_thoughts else text
-        answers = [answer_in(block.body) for block in blocks(read, "answer") if block.closed]
+        answers = answers_in(read)
         if answers:
             return Answer(text=answers[-1])
         if finish is FinishReason.LENGTH:
@@ -99,20 +99,11 @@ class DirectDialect(Dialect):
             raise ValueError(f"{self.id} cannot say an action of kind {action.kind!r}; it knows answers alone")
         plain = f"{thought}\n" if thought and self.thinks else ""
         before = f"<think>{thought}</think>\n" if self.tags_thoughts else plain
-        text = f"{before}<answer>{action.text}</answer>"
-        if self.parse(text, FinishReason.STOP_STRING) != action:
-            raise ValueError(f"{self.id} cannot say this answer or thought: its text would be read otherwise")
-        return text
+        return checked(self, f"{before}<answer>{action.text}</answer>", action)
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
         """Raises ValueError: there is nothing that could be executed."""
         raise ValueError(f"{self.id} has no tools, so there is no execution to show")
-
-    def correct(self, reason: str, pictures: int) -> None:
-        """Allow no second try."""
-
-    def ask_for_answer(self) -> None:
-        """Make no last request: there is one turn."""
 
 
 PRESETS: Mapping[str, DirectDialect] = MappingProxyType(
@@ -123,7 +114,6 @@ PRESETS: Mapping[str, DirectDialect] = MappingProxyType(
         "video": DirectDialect("direct@1:video", REASON, shows_videos=True),
     }
 )
-
 
 OWN = Prompts(
     {

@@ -8,6 +8,7 @@ take such calls out of the text. `left_call` finds the first call and reads it, 
 from __future__ import annotations
 
 import ast
+import html
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -30,8 +31,8 @@ class Form:
     family: str
     mark: str
     """Regular expression of what begins a call, or several."""
-    vllm: str
-    """Name of the parser that vLLM has for it."""
+    vllm: str = ""
+    """Name of the parser that vLLM has for it; empty for none that is known."""
     sglang: str = ""
     """The same of SGLang; empty for none."""
 
@@ -40,8 +41,8 @@ _DEEPSEEK: Final = r"<[｜|]tool[▁_]calls?[▁_]begin[｜|]>"
 FORMS: Final = (
     Form("Qwen3-Coder", r"<tool_call>\s*<function=|<function=[\w.-]+>", "qwen3_coder", "qwen3_coder"),
     Form("Seed-OSS", r"<seed:tool_call>", "seed_oss"),
-    Form("GLM", r"<tool_call>\s*[\w.-]+\s*(?=<arg_key>|</tool_call>)", "glm45", "glm45"),
-    Form("Hermes", r"<tool_call\b[^>]*>|<function_call>|<tools>\s*(?=[{\[])", "hermes", "qwen25"),
+    Form("GLM", r"<tool_call>\s*[\w.-]+\s*(?:<tool_sep>\s*)?(?=<arg_key>|</tool_call>)", "glm45", "glm45"),
+    Form("Hermes", r"<tool_call\b[^>|]*>|<function_call>|<tools>\s*(?=[{\[])", "hermes", "qwen25"),
     Form("Llama 3", r"<\|python_tag\|>", "llama3_json", "llama3"),
     Form("Llama 4", r"<\|python_start\|>", "llama4_pythonic", "pythonic"),
     Form("Mistral", r"\[TOOL_CALLS\]", "mistral", "mistral"),
@@ -49,7 +50,7 @@ FORMS: Final = (
     Form("Kimi", r"<\|tool_calls?_(?:section_)?begin\|>", "kimi_k2", "kimi_k2"),
     Form("DeepSeek V3", _DEEPSEEK + rf"(?=\s*(?:{_DEEPSEEK}\s*)?function\b)", "deepseek_v3", "deepseekv3"),
     Form("DeepSeek V3.1", _DEEPSEEK, "deepseek_v31", "deepseekv31"),
-    Form("DeepSeek V3.2", r"<｜DSML｜", "deepseek_v32", "deepseekv32"),
+    Form("DeepSeek V3.2", r"<[｜|]DSML[｜|]", "deepseek_v32", "deepseekv32"),
     Form("MiniMax", r"<minimax:tool_call>|<function_calls>|<invoke name=", "minimax_m2", "minimax-m2"),
     Form("MiniMax M1", r"<tool_calls>", "minimax"),
     Form("InternLM", r"<\|action_start\|>", "internlm"),
@@ -58,15 +59,26 @@ FORMS: Final = (
     Form("Gemma 4", r"<\|tool_call>", "gemma4"),
     Form("Phi-4-mini", r"\bfunctools\[(?=\s*\{)", "phi4_mini_json"),
     Form("gpt-oss", r"<\|channel\|>\w+ to=|<\|start\|>assistant to=|\bto=functions\.", "openai", "gpt-oss"),
-    Form("Gemma 3", r"```tool_code\b", "pythonic", "pythonic"),
+    Form("Gemma 3", r"```tool_c(?:ode|all)\b", "pythonic", "pythonic"),
+    Form("Command A", r"<\|START_ACTION\|>"),
+    Form("Nemotron", r"<TOOLCALL>"),
+    Form("LFM2", r"<\|tool_call_start\|>", "", "lfm2"),
+    Form("FunctionGemma", r"<start_function_call>", "functiongemma"),
+    Form(
+        "unknown",
+        r"(?i:<\|?(?:\w+:)?(?:tool|function)s?[_-]?(?:calls?|use|code|prefix)(?:[_:-]\w+)*(?:[=\s][^<>\n]*)?\|?>"
+        r"|\[TOOL_CALLS?\]|<(?:tool|action)>\s*(?=[{\[])|<(?:function|tool)\s+name=|✿FUNCTION✿)",
+    ),
 )
 _PLAIN: Final = Form("Llama 3", "", "llama3_json", "llama3")
 """A JSON object without any mark."""
 _PYTHONIC: Final = Form("pythonic", "", "pythonic", "pythonic")
+_LABELLED: Final = Form("ReAct", "")
+_SLIP: Final = Form("slip", "")
+"""`name(arguments)`, as a call of the protocol comes whose arguments are no JSON."""
 _MARK: Final = re.compile("|".join(f"(?P<f{number}>{form.mark})" for number, form in enumerate(FORMS)))
-_PLAIN_START: Final = re.compile(
-    r"^[ \t]*(?=\[?\s*\{\s*[\"'](?:name|type|function|tool|arguments|parameters)[\"'])", re.M
-)
+_NEXT: Final = re.compile("|".join(form.mark for form in FORMS if form.family != "unknown"))
+_PLAIN_START: Final = re.compile(r"(?=(?:\[\s*)?\{\s*[\"']\w+[\"']\s*:)(?<!\[)")
 _MOST_STARTS: Final = 20
 """Beginnings of objects that are looked at, for each may be read to the end of the text."""
 _THOUGHT_END: Final = "</think>"
@@ -84,10 +96,13 @@ class LeftCall:
     @property
     def note(self) -> str:
         """A line for a person: how the call was found, and what makes the server take it out."""
+        if self.form is _SLIP:
+            return "The arguments of a call were no JSON; they were read as they were meant."
         sglang = f", SGLang with --tool-call-parser {self.form.sglang}" if self.form.sglang else ""
+        vllm = self.form.vllm or "and the parser of the model's family"
         return (
             f"The server left a call of a function in the text ({self.form.family} form), and it was read there. Start "
-            f"vLLM with --enable-auto-tool-choice --tool-call-parser {self.form.vllm}{sglang}, llama.cpp with --jinja."
+            f"vLLM with --enable-auto-tool-choice --tool-call-parser {vllm}{sglang}, llama.cpp with --jinja."
         )
 
 
@@ -103,10 +118,12 @@ def left_call(text: str, functions: Sequence[ToolSpec] = ()) -> LeftCall | None:
     text = spoken if spoken.strip() else text
     mark = _MARK.search(text)
     if mark is None:
-        return _unmarked(text, {function.name for function in functions})
+        plain = html.unescape(text)
+        escaped = plain != text and re.search(r"&(?:quot|lt|#34|#60);", text)
+        return _unmarked(text, functions) or (left_call(plain, functions) if escaped else None)
     form = FORMS[int((mark.lastgroup or "f0")[1:])]
     call, rest = _read(text[mark.start() :], form, functions)
-    several = isinstance(call, ToolCall) and (_more(rest) or _MARK.search(rest) is not None)
+    several = isinstance(call, ToolCall) and (_more(rest) or _NEXT.search(rest) is not None)
     return LeftCall(form, call, several)
 
 
@@ -116,7 +133,7 @@ def _read(text: str, form: Form, functions: Sequence[ToolSpec]) -> tuple[ToolCal
         found = tagged.call(text, functions)
         if found is not None:
             return found
-    body = _MARKS_BEFORE.sub("", text, count=1)
+    body = _MARKED_TEXT.sub(lambda match: json.dumps(match[1] or match[2] or ""), _MARKS_BEFORE.sub("", text, count=1))
     named = _NAMED.match(body)
     name = named["name"] if named else ""
     if name or body.lstrip()[:1] in ("{", "["):
@@ -125,43 +142,71 @@ def _read(text: str, form: Form, functions: Sequence[ToolSpec]) -> tuple[ToolCal
             data, rest = mended
             if isinstance(data, list) and len(data) > 1:
                 rest = json.dumps(data[1]) + rest
-            return _of_json(data, name), rest
+            return _of_json(data, name, functions), rest
         if body.lstrip()[:1] == "{" or name:
             return Fault(FaultKind.NOT_JSON, "The arguments of the call are no JSON object."), ""
-    if (call := _of_python(_FENCE_END.split(body.strip())[0])) is not None:
+    if (call := _of_python(_FENCE_END.split(body.strip())[0], functions)) is not None:
         return call, ""
     if form.family == "Llama 3" and body.strip():  # its own interpreter takes the code as it is
         return ToolCall(name="python", arguments={"code": clean_text(body.strip())}), ""
     return Fault(FaultKind.NOT_JSON, "The call cannot be read."), ""
 
 
-def _unmarked(text: str, names: set[str]) -> LeftCall | None:
-    """Read a call that is only JSON, or a list of Python calls: the whole text, or of an offered function."""
+def _unmarked(text: str, functions: Sequence[ToolSpec]) -> LeftCall | None:
+    """Read a call that is only JSON, or a Python call: the whole text, or of an offered function."""
+    names = {function.name for function in functions}
     whole = text.strip()
     fenced = fences(whole)
     if len(fenced) == 1 and whole.startswith("```"):
         whole = fenced[0].body.strip()
-    if whole.startswith("[") and (call := _of_python(whole)) is not None and call.name in names:
+    if (call := _of_python(whole, functions)) is not None and call.name in names:
         return LeftCall(_PYTHONIC, call)
+    if (found := _labelled(whole, functions)) is not None:
+        return LeftCall(_LABELLED, found)
+    slip = (
+        re.search(rf"(?:^|\n)({'|'.join(map(re.escape, names))})\((?:\s|```|json\b|\[)*(?=\{{)", whole)
+        if names
+        else None
+    )
+    if slip and (mended := mended_json(whole[slip.end() :])) is not None:
+        return LeftCall(_SLIP, _of_json(mended[0], slip[1], functions))
     for start in islice(_PLAIN_START.finditer(whole), _MOST_STARTS):
         mended = mended_json(whole[start.end() :])
         if mended is None:
             continue
         data, rest = mended
         first = data[0] if isinstance(data, list) and data else data
-        call_or_fault = _of_json(data)
+        call_or_fault = _of_json(data, "", functions)
         name = call_or_fault.name if isinstance(call_or_fault, ToolCall) else ""
-        alone = not start.start() and not rest.strip() and isinstance(first, dict) and _shaped(first)
-        if isinstance(call_or_fault, ToolCall) and ((name in names and _shaped(first)) or alone):
+        alone = not start.start() and not rest.strip() and isinstance(first, dict)
+        if isinstance(call_or_fault, ToolCall) and _shaped(first, names) and (name in names or alone):
             return LeftCall(_PLAIN, call_or_fault, (isinstance(data, list) and len(data) > 1) or _more(rest))
     return None
 
 
-def _shaped(data: dict[str, Any]) -> bool:
+def _labelled(text: str, functions: Sequence[ToolSpec]) -> ToolCall | Fault | None:
+    """Read an offered function's name on a line, and its arguments under it, as ReAct, Qwen-Agent and GLM-4 do."""
+    names = "|".join(re.escape(function.name) for function in functions)
+    found = re.search(_LABELS.format(names), text, re.M) if names else None
+    if found is None:
+        return None
+    mended = mended_json(text[found.end() :])
+    if mended is not None and isinstance(mended[0], dict):
+        return _of_json(mended[0], found["name"], functions)
+    if found["label"]:
+        return Fault(FaultKind.NOT_JSON, "The arguments of the call are no JSON object.")
+    return None
+
+
+def _shaped(data: Any, names: set[str]) -> bool:
     """Whether an object has nothing but a name and arguments, as calls have."""
-    inner = data["function"] if isinstance(data.get("function"), dict) else data
-    keys = inner.keys() - {"type", "id"}
-    return keys in ({"name", "arguments"}, {"name", "parameters"}, {"tool", "parameters"}, {"function", "parameters"})
+    inner = _unwrapped(data)
+    keys = inner.keys() - _BESIDE
+    if len(keys) == 1:
+        return keys <= names
+    name, arguments = keys & set(_NAME_KEYS), [inner[key] for key in keys & set(_ARGUMENT_KEYS)]
+    held = len(arguments) == 1 and (isinstance(arguments[0], dict) or str(arguments[0]).lstrip().startswith("{"))
+    return len(keys) == 2 and len(name) == 1 and held
 
 
 def _more(rest: str) -> bool:
@@ -186,23 +231,27 @@ class _Tagged:
         schema = next((function.parameters for function in functions if function.name == head["name"]), {})
         arguments = {match["key"].strip(): match["value"] for match in self.argument.finditer(body)}
         if not arguments and (mended := mended_json(body.strip())) and isinstance(mended[0], dict):
-            return _of_json(mended[0], head["name"]), rest  # as `<function=name>{...}</function>`
+            return _of_json(mended[0], head["name"], functions), rest  # as `<function=name>{...}</function>`
         if not arguments and body.strip():
             return Fault(FaultKind.BAD_ARGUMENTS, f"The arguments of the call of {head['name']} cannot be read."), rest
         typed = {key: _typed(value, key, schema) for key, value in arguments.items()}
-        return _of_json({"name": head["name"], "arguments": typed}), rest
+        return _of_json({"name": head["name"], "arguments": typed}, "", functions), rest
 
 
-_OPEN = r"<(?:\w+:|｜DSML｜)?"
-_SHUT = r"</(?:\w+:|｜DSML｜)?"
+_OPEN = r"<(?:\w+:|[｜|]DSML[｜|])?"
+_SHUT = r"</(?:\w+:|[｜|]DSML[｜|])?"
 _QUOTED = r"=[\"']?(?P<{}>[^\"'<>\s]+)[\"']?[^<>]*>"
 _TAGGED: Final = (
     _Tagged(
-        re.compile(r"(?:<[\w:]*tool_call>\s*)?<function=[\"']?(?P<name>[\w.-]+)[\"']?>"),
         re.compile(
-            r"<parameter" + _QUOTED.format("key") + r"\n?(?P<value>.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)", re.S
+            r"(?:<[\w:]*tool_call>\s*)?<(?:function|tool|tool_call)(?:\s+name)?=[\"']?(?P<name>[\w.-]+)[\"']?\s*>", re.I
         ),
-        re.compile(r"</function>|</[\w:]*tool_call>"),
+        re.compile(
+            rf"<param(?:eter)?(?:\s+name)?{_QUOTED.format('key')}\n?(?P<value>.*?)\n?"
+            r"(?:</param(?:eter)?>|(?=<param(?:eter)?[\s=])|\Z)",
+            re.S,
+        ),
+        re.compile(r"</function>|</[\w:]*tool_call>|</tool>", re.I),
     ),
     _Tagged(
         re.compile(rf"(?:<[^<>]*>\s*(?:function)?)*?{_OPEN}invoke\s+name" + _QUOTED.format("name"), re.S),
@@ -214,7 +263,9 @@ _TAGGED: Final = (
         re.compile(rf"{_SHUT}invoke>|{_SHUT}(?:tool_calls?|function_calls)>"),
     ),
     _Tagged(
-        re.compile(r"<tool_call>\s*(?P<name>[\w.-]+)\s*(?=<arg_key>|</tool_call>)"),
+        re.compile(
+            r"(?:<tool_calls>\s*)?<tool_call>\s*(?P<name>[\w.-]+)\s*(?:<tool_sep>\s*)?(?=<arg_key>|</tool_call>)"
+        ),
         re.compile(
             r"<arg_key>(?P<key>[^<]*)</arg_key>\s*<arg_value>\n?(?P<value>.*?)\n?(?:</arg_value>|(?=<arg_key>)|\Z)",
             re.S,
@@ -239,32 +290,62 @@ def _typed(value: str, key: str, schema: dict[str, object]) -> object:
 # Calls in JSON, with the name in it or before it.
 
 _MARKS_BEFORE = re.compile(
-    r"(?:\s*(?:<[|｜/]?[^<>]*>|\[TOOL_CALLS\]|functools(?=\[)|```(?:tool_code|json|python)?[ \t]*\n))+"
+    r"(?:\s*(?:<[|｜/]?[^<>]*>|\[TOOL_CALLS?\]|functools(?=\[)|```(?:tool_code|tool_call|json|python)?[ \t]*\n))+"
 )
 _NAMED = re.compile(
-    r"\s*(?:<\|channel\|>\w+ |commentary |analysis )?(?:to=|call:)?(?:functions\.|function\s*<[｜|]tool[▁_]sep[｜|]>)?"
+    r"\s*(?:<\|channel\|>\w+ |commentary |analysis )?(?:to=|call:)?"
+    r"(?:functions\.|✿FUNCTION✿:\s*|function\s*<[｜|]tool[▁_]sep[｜|]>)?"
     r"(?P<name>[A-Za-z_][\w-]*)(?::\d+)?"
-    r"(?>(?:\[CALL_ID\]\w*|\[ARGS\]|<[|｜][^<>{]*[|｜]>|\s|```|json\b)*)\{"
+    r"(?>(?:\[CALL_ID\]\w*|\[ARGS\]|<[|｜][^<>{]*[|｜]>|\s|✿ARGS✿:|```|json\b)*)\{"
 )
-_FENCE_END = re.compile(r"\n```|<\|python_end\|>|<\|e\w+_id\|>")
+_FENCE_END = re.compile(r"\n```|<\|(?:python_end|tool_call_end|e\w+_id)\|>|</\w+>\s*\Z")
+_MARKED_TEXT = re.compile(r"<\|\"\|>(.*?)<\|\"\|>|<escape>(.*?)<escape>", re.S)
+"""A text between marks, as Gemma 4 and FunctionGemma write it."""
+_LABELS = (
+    r"^[ \t]*(?P<label>(?:\*\*)?(?:Action|Tool|Function)(?:\*\*)?:(?:\*\*)?[ \t]*)?[`*]*(?P<name>{})[`*]*[ \t]*\n\s*"
+    r"(?(label)(?:\*\*)?(?:Action Input|Tool Input|Input|Arguments|Args|Parameters)(?:\*\*)?:(?:\*\*)?\s*|)"
+    r"(?:```(?:json)?\s*)?(?(label)|(?=\{{))"
+)
+_NAME_KEYS = ("name", "tool", "tool_name", "function_name", "recipient_name", "function", "action", "toolName")
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params", "kwargs")
+_WRAPPINGS = ("tool_calls", "tool_call", "function_call", "functionCall", "tool_use", "toolUse", "function")
+_BESIDE = frozenset({"type", "id", "call_id", "tool_call_id", "toolUseId", "index"})
+_NAMESPACE = re.compile(r"^(?:functions|tools|default_api)\.|:\d+$")
 
 
-def _of_json(data: object, name: str = "") -> ToolCall | Fault:
+def _unwrapped(data: Any) -> dict[str, Any]:
+    """Return the object that holds a name and arguments: `data`, its first item, or what an API's wrapping holds."""
+    for _ in range(4):
+        if isinstance(data, list):
+            data = data[0] if data else {}
+        elif isinstance(data, dict):
+            inner = next((data[key] for key in _WRAPPINGS if isinstance(data.get(key), dict | list)), None)
+            if inner is None:
+                return data
+            data = inner
+    return data if isinstance(data, dict) else {}
+
+
+def _of_json(data: Any, name: str = "", functions: Sequence[ToolSpec] = ()) -> ToolCall | Fault:
     """Return the call of an object, or of the first one of a list; with a `name` the object holds the arguments."""
-    if isinstance(data, list):
-        data = data[0] if data else None
     if name:
-        data = {"name": name, "arguments": data}
-    elif isinstance(data, dict):
-        inner = data["function"] if isinstance(data.get("function"), dict) else data
-        data = {key: value for key, value in inner.items() if key not in ("type", "id")}
-        if isinstance(data.get("function"), str):
-            data["name"] = data.pop("function")
+        data = {"name": name, "arguments": data[0] if isinstance(data, list) and data else data}
+    elif isinstance(data, list | dict):
+        data = {key: value for key, value in _unwrapped(data).items() if key not in _BESIDE}
+        [only] = data if len(data) == 1 else [""]
+        if any(function.name == only for function in functions):
+            data = {"name": only, "arguments": data[only]}
+        key = next((key for key in _NAME_KEYS if isinstance(data.get(key), str)), "name")
+        holder = next((key for key in _ARGUMENT_KEYS if key in data), "arguments")
+        if len(data) == 2 and key in data and holder in data:
+            data = {"name": data[key], "arguments": data[holder]}
     try:
         read = read_call(json.dumps(data))
     except (ValueError, RecursionError):
         return Fault(FaultKind.NOT_JSON, "The call holds what JSON cannot hold.")
-    return read.call if isinstance(read, ReadCall) else read
+    if not isinstance(read, ReadCall):
+        return read
+    return read.call.model_copy(update={"name": _NAMESPACE.sub("", read.call.name) or read.call.name})
 
 
 _TOKEN = re.compile(
@@ -300,6 +381,8 @@ def mended_json(text: str) -> tuple[Any, str] | None:
                 pieces.pop()
         elif token in ("{", "["):
             open_brackets.append(token)
+        elif token == ":" and pieces and pieces[-1].isidentifier():  # a name without quotes
+            pieces[-1] = f'"{pieces[-1]}"'
         pieces.append(_WORDS.get(token, token))
         if not open_brackets or len(open_brackets) > _DEEPEST:
             break
@@ -340,16 +423,27 @@ def _escape(pair: re.Match[str]) -> str:
     return pair.group() if known else "\\" + pair.group()
 
 
-def _of_python(text: str) -> ToolCall | None:
+def _of_python(text: str, functions: Sequence[ToolSpec] = ()) -> ToolCall | None:
     """Return the first call of a list of Python calls whose arguments are literals, as `[zoom(box=[1, 2, 3, 4])]`."""
+    if not re.match(r"[\[(\s]*[A-Za-z_][\w.]*\(", text):
+        return None
     text = re.sub(r"\Aprint\((.*)\)\Z", r"\1", text.strip(), flags=re.S)
     try:
         tree = ast.parse(text, mode="eval").body
         first = tree.elts[0] if isinstance(tree, ast.List) and tree.elts else tree
-        if not isinstance(first, ast.Call) or not isinstance(first.func, ast.Name | ast.Attribute) or first.args:
+        if not isinstance(first, ast.Call) or not isinstance(first.func, ast.Name | ast.Attribute):
             return None
         name = first.func.id if isinstance(first.func, ast.Name) else ast.unparse(first.func).removesuffix(".call")
-        arguments = {word.arg: ast.literal_eval(word.value) for word in first.keywords if word.arg is not None}
+        name = _NAMESPACE.sub("", name)
+        schema = next((function.parameters for function in functions if function.name == name), {})
+        known = schema.get("properties")
+        order = list(known) if isinstance(known, dict) else []
+        arguments = {word: ast.literal_eval(value) for word, value in zip(order, first.args, strict=False)}
+        if len(arguments) < len(first.args):
+            return None
+        if len(first.args) == 1 and isinstance(given := ast.literal_eval(first.args[0]), dict):
+            arguments = given  # the arguments as an object
+        arguments |= {word.arg: ast.literal_eval(word.value) for word in first.keywords if word.arg is not None}
         call = _of_json({"name": name, "arguments": arguments})
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None

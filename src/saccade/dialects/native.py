@@ -44,7 +44,7 @@ from saccade.dialects.calls import CallShape, ReadCall, dump_json, read_call
 from saccade.dialects.left_calls import LeftCall, left_call
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, question_values
-from saccade.dialects.text import blocks
+from saccade.dialects.text import blocks, checked
 from saccade.models.base import ToolSpec
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall, VideoPart
@@ -186,9 +186,7 @@ class NativeDialect(Dialect):
             text = f"{thought}\n<answer>{action.text}</answer>" if thought else f"<answer>{action.text}</answer>"
         else:
             raise ValueError(f"native cannot say an action of kind {action.kind!r}")
-        if self.parse(text, FinishReason.STOP) != action:
-            raise ValueError(f"native cannot say this {action.kind} or thought: its text would be read otherwise")
-        return text
+        return checked(self, text, action)
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
         """Return what was printed, the last value, the traceback, and the pictures.
@@ -210,10 +208,6 @@ class NativeDialect(Dialect):
         """Return the reason, a sentence of `parse`, and what to do."""
         text = self.prompts.fill(CORRECTION, {"reason": reason})
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
-
-    def ask_for_answer(self) -> Message:
-        """Return a request for the answer in its tags."""
-        return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
     def _broken_call(self, text: str) -> bool:
         """Whether the text ends in a call that the model's backend could not read: its line, or `name(arguments)`."""

@@ -38,8 +38,7 @@ def read_prompt_file(path: Path, names: Mapping[str, str] = MappingProxyType({})
 
     With `names` (place -> name in the file) those only.
 
-    Raises:
-        PromptFileError: it cannot be read, is no UTF-8, is longer than a million bytes, or has not the form.
+    Raises `PromptFileError`: it cannot be read, is no UTF-8, is longer than a million bytes, or has not the form.
     """
     try:
         data = path.read_bytes()

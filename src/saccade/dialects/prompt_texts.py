@@ -133,9 +133,8 @@ class Prompts:
 
         `user` of `given` serves all `questions`. What `given` does not have stays as it is.
 
-        Raises:
-            PromptFileError: `given` has nothing that is used, lacks one of `questions`, has a text that this dialect
-                has no place for, or one that cannot be used.
+        Raises `PromptFileError`: `given` has nothing that is used, lacks one of `questions`, has a text that this
+        dialect has no place for, or one that cannot be used.
         """
         found = {name: text for name, text in given.templates.items() if name in SECTIONS and name != USER}
         for name in found:

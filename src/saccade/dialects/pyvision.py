@@ -39,7 +39,7 @@ from saccade.dialects.base import (
 )
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, Prompts
 from saccade.dialects.question import FIGURES, GUARD, clue, opening_parts, pictures_of, question_values, written
-from saccade.dialects.text import answer_in, blocks, boxed, checked, cut_middle, tagged_code
+from saccade.dialects.text import answers_in, boxed, checked, cut_middle, tagged_code
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, TextPart
 from saccade.record.execution import Execution, Status
@@ -51,7 +51,6 @@ from saccade.sandbox.base import Limits, SessionOptions, StatePolicy
 #
 # Tags, variable names and formats are the published ones; the sentences are not. The names of the templates are those
 # of PyVision's own prompt file, so that such a file can take the place of these texts (`prompt_file`).
-
 
 ONE_IMAGE = "vistool_with_img_info_v2"
 MORE_IMAGES = "vistool_with_img_info_multi_image"
@@ -136,8 +135,6 @@ OWN = Prompts(
     "Saccade's own prompts",
 )
 RL_OWN = Prompts({name: text for name, text in OWN.templates.items() if name != LAST}, OWN.source)
-
-
 LONGEST_TEXT = 400
 """Characters of printed text, and of an error, that are shown."""
 SESSION = SessionOptions(
@@ -189,7 +186,7 @@ class PyVisionDialect(Dialect):
         code = tagged_code(text, finish)
         if code is not None:
             return code
-        answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+        answers = answers_in(text)
         answer = answers[-1] if answers else (boxed(text) or "").strip()
         return Answer(text=answer) if answer else ParseError(reason=NO_ACTION)
 
@@ -224,10 +221,6 @@ class PyVisionDialect(Dialect):
         """Return the reason in the form of an error."""
         text = f"<interpreter>{self.prompts.fill(CORRECTION, {'reason': reason})}</interpreter>\n"
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
-
-    def ask_for_answer(self) -> Message | None:
-        """Return a plain request for the boxed answer."""
-        return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
 
 def template_for(pictures: int) -> str:

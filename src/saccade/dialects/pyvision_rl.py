@@ -62,7 +62,7 @@ from saccade.dialects.question import (
     videos_of,
     written,
 )
-from saccade.dialects.text import CUT, answer_in, blocks, checked, fenced_code, tagged_code, was_cut
+from saccade.dialects.text import CUT, answers_in, checked, fenced_code, tagged_code, was_cut
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, TextPart
 from saccade.record.execution import Execution, Status
@@ -122,7 +122,7 @@ class PyVisionRLDialect(Dialect):
         if was_cut(finish):
             return ParseError(reason=CUT)
         text = clean_text(text)
-        answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+        answers = answers_in(text)
         answer = next((answer for answer in reversed(answers) if answer), None)
         if answer is not None:
             return Answer(text=answer)
@@ -155,10 +155,6 @@ class PyVisionRLDialect(Dialect):
     def correct(self, reason: str, pictures: int) -> Observation | None:
         """Return the reason in the form of an error, or None where such an episode ends."""
         return _say(self.prompts.fill(CORRECTION, {"reason": reason}), pictures) if self.corrects else None
-
-    def ask_for_answer(self) -> Message | None:
-        """None: these episodes end at their limits."""
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,8 @@ _named: dict[str, Dialect] = {}
 def load_dialect(name: str) -> Dialect:
     """Return the dialect that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
-    Raises:
-        RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, it is no dialect, or
-            a dialect of the user's own has an id that is taken.
+    Raises `RegistryError`: nothing has that id or preset (suggests the nearest), it cannot be imported, it is no
+    dialect, or a dialect of the user's own has an id that is taken.
     """
     dialect = DIALECTS.load(name)
     if DIALECTS.code(name) is not None:

@@ -131,6 +131,11 @@ def answer_in(body: str) -> str:
     return (body if inner is None else inner).strip()
 
 
+def answers_in(text: str) -> list[str]:
+    """Return what each closed block of answer tags holds, in order."""
+    return [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+
+
 def cut_middle(text: str, *, longest: int, mark: str = "...") -> str:
     """Cut `text` to its first and last `longest // 2` characters with `mark` between if it is longer than `longest`."""
     half = longest // 2
@@ -195,7 +200,7 @@ def checked(dialect: Dialect, text: str, action: Action) -> str:
     if ends and min(ends) < len(text):
         raise ValueError(f"{dialect.id} cannot say this: the text would be stopped after {min(ends)} characters")
     if dialect.parse(text, FinishReason.STOP) != action:
-        raise ValueError(f"{dialect.id} cannot say this {action.kind}: its own text would be read as something else")
+        raise ValueError(f"{dialect.id} cannot say this {action.kind}: or thought: its text would be read otherwise")
     return text
 
 

@@ -35,7 +35,7 @@ from saccade.dialects.base import (
 from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, pictures_of, question_values
-from saccade.dialects.text import answer_in, blocks, code_in_block
+from saccade.dialects.text import answer_in, blocks, checked, code_in_block
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Code, Message, ParseError, Part, TextPart
 from saccade.record.execution import Execution, Status
@@ -140,9 +140,7 @@ class ThymeDialect(Dialect):
             text = f"{opening}{thought}</think>\n<answer>{action.text}</answer>"
         else:
             raise ValueError(f"thyme cannot say an action of kind {action.kind!r}; it knows code and answer")
-        if self.parse(text, FinishReason.STOP_STRING) != action:
-            raise ValueError(f"thyme cannot say this {action.kind} or thought: its text would be read otherwise")
-        return text
+        return checked(self, text, action)
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
         """Return what was printed and the pictures, inside the assistant's message.
@@ -162,14 +160,6 @@ class ThymeDialect(Dialect):
             TextPart(text="</sandbox_output>"),
         )
         return Observation(Message(role="assistant", parts=join_texts(parts)), {}, pictures + len(images))
-
-    def correct(self, reason: str, pictures: int) -> Observation | None:
-        """None: there is nobody to speak between two pieces of the assistant's message."""
-        return None
-
-    def ask_for_answer(self) -> Message | None:
-        """None, for the same reason."""
-        return None
 
 
 _GUARD = TagGuard(("think", "code", "answer", "sandbox_output", "processed_image", "image"))

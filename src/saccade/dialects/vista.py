@@ -44,7 +44,7 @@ from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.calls import ALL_SHAPES, SHORT, CallShape, ReadCall, listed, read_call, resolve_name, write_call
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, TOOL, USER, Prompts, as_written
 from saccade.dialects.question import TagGuard, pictures_of, question_values
-from saccade.dialects.text import answer_in, blocks, outside_thoughts
+from saccade.dialects.text import answers_in, checked, outside_thoughts
 from saccade.models.base import ToolSpec
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Message, ParseError, TextPart, ToolCall
@@ -158,9 +158,7 @@ class VistaDialect(Dialect):
             text = f"{opening}<answer>{action.text}</answer>"
         else:
             raise ValueError(f"vista cannot say an action of kind {action.kind!r}; it knows tool calls and answers")
-        if self.parse(text, FinishReason.STOP_STRING) != action:
-            raise ValueError(f"vista cannot say this {action.kind} or thought: its text would be read otherwise")
-        return text
+        return checked(self, text, action)
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
         """Return what the tool returned and its pictures with their numbers. Raises ValueError for a lost execution."""
@@ -178,16 +176,12 @@ class VistaDialect(Dialect):
         text = self._result(self.prompts.fill(CORRECTION, {"reason": reason}))
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 
-    def ask_for_answer(self) -> Message:
-        """Return a request for the answer in its tags."""
-        return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
-
     def _read(self, text: str, finish: FinishReason) -> tuple[Action, tuple[Fault, ...]]:
         text = clean_text(text)
         faults = list(find_tag_faults(text, _TAGS))
         outside = outside_thoughts(text)
         calls = _CALL.findall(outside)
-        answers = [answer_in(block.body) for block in blocks(outside, "answer") if block.closed]
+        answers = answers_in(outside)
         if len(calls) > 1:
             faults.append(Fault(FaultKind.SEVERAL_CALLS, "One turn makes one tool call, and this one makes several."))
         if calls and answers:

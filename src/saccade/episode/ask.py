@@ -38,15 +38,13 @@ from saccade.models.base import Model
 from saccade.models.registry import PROVIDERS, Provider, check_sampling, load_model, provider_of, unheard_sampling
 from saccade.record.execution import Execution, Status
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
-from saccade.tasks.frames import FrameSettings
-from saccade.tasks.own_media import TAKEN, OwnMedia, brought
+from saccade.tasks.media import TAKEN, FrameSettings, OwnMedia, brought
 
 # Which dialect suits a model, where nobody names one; and which the model cannot speak at all.
 #
 # A provider says which dialect suits its models; a checkpoint of Saccade's own knows what it learned, and a replayed
 # episode what was spoken in it. Of all others nothing is known: they get `pyvision`, whose prompt explains everything,
 # and a line says so.
-
 
 DEFAULT: Final = "pyvision"
 
@@ -61,8 +59,7 @@ def suited(settings: S) -> tuple[S, tuple[str, ...]]:
     """Return the settings with a dialect, the one that suits the model if they name none, and what a person should
     know.
 
-    Raises:
-        RegistryError: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
+    Raises `RegistryError`: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
     """
     made, says = _spoken(settings)
     if family(made.dialect) == "hosted":
@@ -229,9 +226,8 @@ def planned(question: Question, settings: AskSettings, dialect: Dialect, store: 
 
     It names no settings; who keeps the record says which are written into it.
 
-    Raises:
-        SettingsError: the dialect cannot show it, or the question is empty.
-        MediaError: a picture or a video cannot be used.
+    Raises `SettingsError`: the dialect cannot show it, or the question is empty; `MediaError`: a picture or a video
+    cannot be used.
     """
     task = brought(question.text, question.media, store, question.choices, settings.media)
     ready = prepared_to_ask(task.task, dialect, settings, store)

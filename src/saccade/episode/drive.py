@@ -58,11 +58,9 @@ if TYPE_CHECKING:
     from saccade.episode.run_folder import EpisodeJournal, RunFolder
     from saccade.tools.toolbox import Toolbox
 
-
 # Does what the loop asks for: one effect in, one reply out, with every failure of ours typed.
 #
 # Both drivers and the environment go through here, so an outage means the same to all of them.
-
 
 _log = logging.getLogger(__name__)
 
@@ -100,9 +98,8 @@ class Performer:
     def perform(self, effect: Effect) -> Coroutine[Any, Any, Reply]:
         """Return what does it when awaited. Outages and refusals are a `Stopped`.
 
-        Raises:
-            IsolationError: the sandbox refuses to start on this machine, and would for every episode.
-            MediaError: media of the task are not in the store.
+        Raises `IsolationError`: the sandbox refuses to start on this machine, and would for every episode;
+        `MediaError`: media of the task are not in the store.
         """
         if self._journal is not None:
             return self._noted(effect, self._journal)
@@ -281,9 +278,8 @@ async def run_kept(
 ) -> Trajectory:
     """Play `plan`, or continue the unfinished episode of it that `folder` holds, as `watch` then hears.
 
-    Raises:
-        NotKeptError: it was played, and `folder` cannot be written.
-        SettingsError, IsolationError, MediaError: as `run_episode` does.
+    Raises `NotKeptError`: it was played, and `folder` cannot be written; `SettingsError`, `IsolationError`,
+    `MediaError`: as `run_episode` does.
     """
     from saccade.episode.run_folder import again_text, open_journal
 

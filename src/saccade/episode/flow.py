@@ -123,7 +123,6 @@ class Notice:
 Event = Effect | Reply | Wrote | Notice
 """What someone who watches an episode hears, in the order in which it happens."""
 
-
 _SEVERAL: Final = "Only the first of the calls was made. Make one call at a time."
 
 

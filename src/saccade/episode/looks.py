@@ -22,7 +22,6 @@ from saccade.record.task import parse
 # A `View` is a rectangle of a task's picture, possibly enlarged. Only whole rectangles are followed: what is turned,
 # mirrored or pasted is no view any more, and what is not known stays unknown.
 
-
 Xyxy: TypeAlias = tuple[float, float, float, float]
 
 
@@ -250,8 +249,7 @@ class Evaluator:
     def value(self, node: ast.expr | None) -> Value:
         """Return the value of `node`; its parts are evaluated too, so that no crop in them is missed.
 
-        Raises:
-            TooLongError: after very many steps, as in loops inside loops.
+        Raises `TooLongError`: after very many steps, as in loops inside loops.
         """
         self.count()
         match node:

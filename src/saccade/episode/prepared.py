@@ -19,8 +19,7 @@ from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.sandbox.registry import has_own_limits
-from saccade.tasks.frames import FrameSettings, framed, sampled
-from saccade.tasks.own_media import own_name
+from saccade.tasks.media import FrameSettings, framed, own_name, sampled
 
 if TYPE_CHECKING:
     pass
@@ -48,9 +47,8 @@ class Prepared:
 def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Prepared:
     """Return the task for an evaluation: frames only where the settings ask for them, with no word about them.
 
-    Raises:
-        SettingsError: the dialect cannot show the task, or a session has no room for its files.
-        MediaError: a video or a picture cannot be read.
+    Raises `SettingsError`: the dialect cannot show the task, or a session has no room for its files; `MediaError`: a
+    video or a picture cannot be read.
     """
     task = _with_frames(task, dialect, settings, store)
     shown = scaled_down(task, settings.media.shown_pixels, store, dialect)

@@ -32,7 +32,6 @@ from saccade.record.trajectory import Trajectory, Turn
 # Exact only: a copy that was scaled, compressed or drawn on is not found. A place that is not the only one is no
 # answer.
 
-
 Packed: TypeAlias = npt.NDArray[np.uint32]
 Box: TypeAlias = tuple[int, int, int, int]
 

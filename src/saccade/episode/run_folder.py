@@ -20,7 +20,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, NonNegativeInt
 
 from saccade.core.disk import check_files, check_folder, check_there, disk_words
-from saccade.core.settings import Settings, differences, load_saved, save_settings, settings_toml
+from saccade.core.settings import Settings, beyond_addresses, differences, load_saved, save_settings, settings_toml
 from saccade.episode.flow import Plan
 from saccade.errors import RecordError, SettingsError
 from saccade.media.store import MediaStore
@@ -37,14 +37,23 @@ UNFINISHED = "unfinished"
 """Folder of the journals of episodes that have not ended."""
 
 
+def trajectories_of(run: Path) -> Path:
+    """Return the file of a run's trajectories. Raises `SettingsError` where there is none; says what is there."""
+    file = run / TRAJECTORIES
+    if not run.exists():
+        raise SettingsError(f"{run} is not there. Name the folder of a run.")
+    if not file.is_file():
+        raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+    return file
+
+
 class RunFolder:
     """A run folder, made when first written to."""
 
     def __init__(self, root: Path) -> None:
         """Reads what is there, so a folder that cannot be used is refused before any work is done.
 
-        Raises:
-            RecordError: `root` is a file, or its trajectories cannot be read.
+        Raises `RecordError`: `root` is a file, or its trajectories cannot be read.
         """
         check_folder(root)
         self.root = root
@@ -79,8 +88,7 @@ class RunFolder:
     def append(self, *trajectories: Trajectory) -> None:
         """Keep the trajectories, in place of their journals; their media must lie in `store` already.
 
-        Raises:
-            RecordError: the folder was deleted while this process held it (`saccade.core.disk.one_writer`).
+        Raises `RecordError`: the folder was deleted while this process held it (`saccade.core.disk.one_writer`).
         """
         check_there(self.root)
         self.root.mkdir(parents=True, exist_ok=True)
@@ -287,9 +295,10 @@ def _outcome(execution: Execution) -> tuple[object, ...]:
 
 
 SETTINGS = "settings.toml"
-_OF_WORK = (TRAJECTORIES, UNFINISHED, "tasks.jsonl", "rejected.jsonl")
+_KEPT = (TRAJECTORIES, UNFINISHED, "tasks.jsonl")
+REJECTED = "rejected.jsonl"
+"""File of a run of synthesis with the jobs whose trajectories were not wanted; they are not tried again."""
 """Files and folders that exist once an episode was begun, or a picture was asked about."""
-
 
 S = TypeVar("S", bound=Settings)
 
@@ -297,10 +306,8 @@ S = TypeVar("S", bound=Settings)
 def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> RunFolder:
     """Return the folder of a run, new or to be continued, with `settings` saved in it; a torn last line is cut off.
 
-    Raises:
-        SettingsError: it was made with other settings (names what differs but for `may_differ`), or it holds another
-            command's run, or a file of the user's code is another now.
-        RecordError: its trajectories cannot be read.
+    Raises `SettingsError`: it was made with other settings (names what differs but for `may_differ`), or it holds
+    another command's run, or a file of the user's code is another now; `RecordError`: its trajectories cannot be read.
     """
     check_continued(root, settings, may_differ=may_differ)
     folder = mended(root)
@@ -319,7 +326,12 @@ def check_continued(root: Path, settings: Settings, *, may_differ: Collection[st
 
 def came_to_nothing(root: Path) -> bool:
     """Tell whether a run was begun in `root` and nothing of it was kept, so that any other may begin there."""
-    return (root / SETTINGS).exists() and not any((root / name).exists() for name in _OF_WORK)
+    return kept_nothing(root) and not (root / REJECTED).exists()
+
+
+def kept_nothing(root: Path) -> bool:
+    """Tell whether a run was begun in `root` and holds no episode, also where some were played and rejected."""
+    return (root / SETTINGS).exists() and not any((root / name).exists() for name in _KEPT)
 
 
 class OtherCommandError(SettingsError):
@@ -346,7 +358,7 @@ def saved_settings(kind: type[S], root: Path) -> S:
 
 def _check(root: Path, before: Settings, now: Settings, may_differ: Collection[str]) -> None:
     changed = [item for item in differences(before, now) if item.name not in may_differ]
-    if changed:
+    if changed := beyond_addresses(changed, root):
         listed = "\n".join(f"  {item}" for item in changed)
         raise SettingsError(
             f"{root} was made with other settings:\n{listed}\nUse the same ones to continue it, or another folder."

@@ -21,17 +21,15 @@ from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.sandbox.base import MIB, Limits, Sandbox
 from saccade.sandbox.registry import has_own_limits
 from saccade.sandbox.registry import sandbox_at as sandbox_at
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
 
 if TYPE_CHECKING:
     from saccade.tools.toolbox import Toolbox
 
-
 # Limits of the sandbox's sessions that a user sets in place of a dialect's, as `session.wall_seconds=60`.
 #
 # Those of a remote sandbox are its server's; of these only the wall time holds there.
-
 
 D = TypeVar("D", bound=Dialect)
 
@@ -153,7 +151,7 @@ class EpisodeSettings(SpeechSettings):
     limits: EpisodeLimits = EpisodeLimits()
     """Those that are set stand in place of the dialect's."""
     frames: FrameSettings = FrameSettings()
-    """Videos shown as frames that were sampled before; see `saccade.tasks.frames`."""
+    """Videos shown as frames that were sampled before; see `saccade.tasks.media`."""
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a model (a judge too) is tried, and for how long."""
 

@@ -14,7 +14,7 @@ from saccade.dialects.boxes import SENTENCES
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, Message, Part, TextPart
 from saccade.record.task import Task
-from saccade.tasks.own_media import own_name
+from saccade.tasks.media import own_name
 
 
 @dataclass(frozen=True, slots=True)

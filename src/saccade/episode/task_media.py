@@ -15,7 +15,7 @@ from saccade.dialects.base import Dialect, opened
 from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import NamedMedia, Task
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 
 if TYPE_CHECKING:
     from saccade.tasks.sources.task_set import OpenSource
@@ -74,8 +74,7 @@ def takes_pictures(dialect: Dialect) -> bool:
 def check_media(parts: Iterable[OpenSource], dialect: Dialect, frames: FrameSettings | None = None) -> None:
     """Refuse sources with a task that cannot be shown, for commands that such a task would end.
 
-    Raises:
-        SettingsError: says how many they are, which come first, and what to choose.
+    Raises `SettingsError`: says how many they are, which come first, and what to choose.
     """
     for part in parts:
         for problem in unshown(part, dialect, frames):
@@ -111,8 +110,8 @@ def _refused(
 
 def _shapes(part: OpenSource) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yields the ids of tasks with their numbers of pictures and videos, where these are known."""
-    from saccade.tasks.sources.world_reader import WorldReader
-    from saccade.tasks.worlds.base import Clip, draw_sample
+    from saccade.tasks.sources.readers import WorldReader
+    from saccade.tasks.worlds import Clip, draw_sample
 
     reader = part.reader
     if isinstance(reader, WorldReader) and not reader.drawn:

@@ -135,9 +135,8 @@ class Workbench:
     async def call(self, effect: Call) -> Execution:
         """Call a typed tool; a wrong call is an execution too.
 
-        Raises:
-            ToolLostError: the tool's process or server failed, or a picture of the task cannot be decoded.
-            OwnCodeError: a tool of a user's own gave what no tool may give.
+        Raises `ToolLostError`: the tool's process or server failed, or a picture of the task cannot be decoded;
+        `OwnCodeError`: a tool of a user's own gave what no tool may give.
         """
         from saccade.tools.context import Numbering, ToolContext
         from saccade.tools.toolbox import Toolbox
@@ -215,9 +214,8 @@ def equipped(
     offers nothing by itself (`vista`) gets every tool that lacks nothing here. A dialect that writes code
     alone has no toolbox.
 
-    Raises:
-        SettingsError: names are given, and the dialect knows no typed tools, or one needs what is not installed.
-        RegistryError: there is no tool of such a name.
+    Raises `SettingsError`: names are given, and the dialect knows no typed tools, or one needs what is not installed;
+    `RegistryError`: there is no tool of such a name.
     """
     if not dialect.offers_tools:
         return (dialect.with_tools(()) if names else dialect), None

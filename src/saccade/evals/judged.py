@@ -24,8 +24,18 @@ from saccade.errors import (
     SettingsError,
 )
 from saccade.evals.benchmarks import headline_of, in_shares, source_names
-from saccade.evals.grades import BY_JUDGE, JUDGE, Headline, graded, headed, rule_score, score_named
-from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
+from saccade.evals.grades import (
+    BY_JUDGE,
+    JUDGE,
+    OUTAGES,
+    EvalProgress,
+    Headline,
+    ProgressCallback,
+    graded,
+    headed,
+    rule_score,
+    score_named,
+)
 from saccade.evals.settings import EvalSettings
 from saccade.grading.registry import Grade, grade_of, grade_score, newest
 from saccade.models.registry import load_model
@@ -36,10 +46,10 @@ from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.client import JudgeClient
 from saccade.rewards.judges.prompt import prompt_mark
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
+from saccade.rewards.reward import JudgeVerdict, NoVerdict
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
-from saccade.tasks.worlds.base import WORLDS
+from saccade.tasks.worlds import WORLDS
 
 VERDICTS = "verdicts"
 

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from saccade.core.disk import atomic_file
 from saccade.core.plugins import install
 from saccade.core.registry import Registry, has_members
-from saccade.episode.run_folder import SETTINGS, TRAJECTORIES
+from saccade.episode.run_folder import SETTINGS, TRAJECTORIES, trajectories_of
 from saccade.errors import RecordError, SettingsError, UnavailableError
 from saccade.evals.grades import BY_JUDGE, BY_RULE, JUDGE, Headline, score_named
 from saccade.grading.registry import Grade, grade_of
@@ -205,12 +205,9 @@ def read_rows(run: Path) -> list[EvalRow]:
     """Read the rows of a run folder, in order; of two trajectories of one id the later one counts. Raises
     `SettingsError` if it is no run folder, `RecordError` if a trajectory cannot be read.
     """
-    file = run / TRAJECTORIES
-    if not file.is_file() and (run / SETTINGS).is_file():
+    if not (run / TRAJECTORIES).is_file() and (run / SETTINGS).is_file():
         return []  # begun, and nothing came of it yet
-    if not file.is_file():
-        raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
-    rows = {row.id: row for row in _rows(file)}
+    rows = {row.id: row for row in _rows(trajectories_of(run))}
     return sorted(rows.values(), key=row_order)
 
 
@@ -290,7 +287,10 @@ def spent_text(totals: Spent) -> list[str]:
     """Write the costs as lines for a terminal; none where nothing is known."""
     lines = []
     if totals.read.samples or totals.written.samples:
-        read, written = (f"{known.amount:,.0f}{_of(known, totals)}" for known in (totals.read, totals.written))
+        read, written = (
+            f"{known.amount:,.0f}{_of(known, totals)}" if known.samples else "an unknown number"
+            for known in (totals.read, totals.written)
+        )
         lines.append(f"tokens: {read} read in all turns, {written} written")
     if totals.dollars.samples:
         lines.append(f"cost: {dollars_text(totals.dollars.amount)}{_of(totals.dollars, totals)}")

@@ -33,12 +33,21 @@ from saccade.episode.run_folder import SETTINGS, RunFolder, came_to_nothing, che
 from saccade.episode.task_media import Unshown, check_graders, unshown
 from saccade.episode.workbench import missing_words
 from saccade.errors import SettingsError
-from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, of_shard, open_card
-from saccade.evals.grades import FAILURES, SampleFailure, add_failure, graded, mend_failures, open_failures
+from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, as_published, of_shard, open_card
+from saccade.evals.grades import (
+    BROKEN_TASK,
+    FAILURES,
+    OUTAGES,
+    EvalProgress,
+    ProgressCallback,
+    SampleFailure,
+    add_failure,
+    graded,
+    mend_failures,
+    open_failures,
+)
 from saccade.evals.judged import VERDICTS, grade_again, judge_run, keep_verdicts, verdicts_of
 from saccade.evals.metrics import question_of
-from saccade.evals.paper_settings import as_published
-from saccade.evals.progress import BROKEN_TASK, OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.requests import keeper
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.settings import EvalSettings
@@ -56,11 +65,10 @@ from saccade.record.trajectory import StopReason, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.client import JudgeClient
 from saccade.sandbox.base import Sandbox
-from saccade.tasks.frames import FrameSettings
+from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.broken import BROKEN, found_again
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of, with_knobs
-from saccade.tasks.sources.settings import SourceSettings, check_weights
-from saccade.tasks.sources.shares import Turns, most_in_shares
+from saccade.tasks.sources.settings import SourceSettings, Turns, check_weights, most_in_shares
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded, open_source
 from saccade.tools.toolbox import Toolbox
 
@@ -485,7 +493,7 @@ def _always(model: Model) -> ModelForPlan:
 def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[str, ...]]:
     """Return the settings with which `settings` play in `out`, which may hold a run, and notices about them.
 
-    Those of a paper are applied, see `saccade.evals.paper_settings`.
+    Those of a paper are applied, see `saccade.evals.benchmarks`.
 
     Raises:
         SettingsError: the settings in `out` cannot be read, or the dialect takes no such tools or prompt.

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, NonNegativeInt, model_validator
 
 from saccade.core.retry import RETRY_SETTINGS
+from saccade.core.settings import without_address
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
 from saccade.rewards.judges.client import ASK_LIMITS
@@ -15,7 +16,6 @@ from saccade.rewards.judges.prompt import ScoreRules
 from saccade.tasks.sources.broken import MOST_BROKEN, Share
 
 _SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")
-_ADDRESS = re.compile(r"@https?://\S+$")
 
 
 class AnswerJudgeRules(ScoreRules):
@@ -76,12 +76,12 @@ class EvalSettings(EpisodeSettings):
     @property
     def asked(self) -> str:
         """The model without the address of its server."""
-        return _ADDRESS.sub("", self.model)
+        return without_address(self.model)
 
     @property
     def judge_name(self) -> str:
         """The judge without the address of its server."""
-        return _ADDRESS.sub("", self.judge)
+        return without_address(self.judge)
 
     def continues(self, before: EvalSettings) -> bool:
         """Whether `n` and `k` are no smaller than before: what is there stays as it is."""

@@ -35,7 +35,7 @@ _SMALL_WORDS = frozenset(
         says shows show for called named so therefore thus hence and but choose chose pick select selected option
         choice answer color colour there their they he she both only likely most clearly definitely probably because
         since than i'd say not or either looks look like seems appears into under over near who which i think believe
-        you we see becomes also
+        you we see becomes also reads states spells displays depicts labeled labelled named marked
     """.split()  # noqa: SIM905
 )
 _MODIFIES_NOT = re.compile(
@@ -168,10 +168,10 @@ class AnswerOptions:
 
     def mentioned_by_text(self, text: str, alone: bool = True) -> set[int]:
         """Return the options whose text occurs; with `alone`, not within a longer phrase ("navy blue" for "blue")."""
-        rest = f" {bare(text)} "
+        rest = re.sub(r"'s\b", "", f" {bare(text)} ")
         found: set[int] = set()
         for index in sorted(range(len(self.texts)), key=lambda index: -len(self.words[index])):
-            words = self.words[index]
+            words = re.sub(r"'s\b", "", self.words[index])
             if len(words) < 2 or not words[0].isalpha():
                 continue  # single letters and numbers turn up in any sentence
             spots = list(re.finditer(rf"(?<![\w-]){re.escape(words)}(?![\w-])", rest))
@@ -259,7 +259,7 @@ class YesNoGrader:
 def asserts(text: str) -> bool | None:
     """Return True for yes, False for no, None for neither."""
     plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
-    plain = assertion_in_english(plain)
+    plain = assertion_in_english(re.sub(r"\A(?:so|therefore|thus|hence),?\s(?=(?:yes|no)\b)", "", plain))
     plain = _OTHER_WORDS.sub(lambda match: "yes" if match["yes"] or match["yes_"] else "no", plain)
     if plain in _SINGLE:
         return _SINGLE[plain]
@@ -363,6 +363,13 @@ _CHOSEN_LETTER = re.compile(
     r"(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
     re.IGNORECASE,
 )
+_ENDS_IN_LETTER = re.compile(
+    r"(?:\A(?:so|therefore|thus|hence|следовательно|значит|поэтому|итак|таким\sобразом|donc|also|somit|folglich|por\s(?:lo\s)?tanto|portanto|logo|quindi|dunque"
+    r"|zatem|więc|dus|jadi|vậy|maka|tehát|altså|alltså|takže|deci|άρα|לכן|إذن|لذلك|بنابراین)\b(?:(?![A-Z](?![^\W\d_])).)*[\s(]|\A(?:(?![A-Z](?![^\W\d_])).)*(?::|->|→)\s?[(\[]?)"
+    r"(?P<label>[A-Z])[)\]]?\W*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A conclusion that ends in a letter: "Следовательно, ближе точка B", "so the current falls: B"."""
 _FURTHER = re.compile(r"\s*[,/&+]\s*(?:and\s|or\s)?[(\[]?(?P<label>[A-Z])(?![\w'])")
 _BECAUSE = re.compile(r"[,.]?\s(?:because|since)\s", re.IGNORECASE)
 _IS_IT = re.compile(
@@ -460,6 +467,8 @@ def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
     found |= {options.index(other["label"]) for other in further if other is not None}
     is_it = _IS_IT.match(prediction.strip())
     found |= {options.index(is_it["label"])} if is_it else set()
+    at_end = _ENDS_IN_LETTER.fullmatch(prediction.strip())
+    found |= {options.index(at_end["label"])} if at_end and at_end["label"].isupper() else set()
     known = {index for index in found if index is not None}
     return known or None
 

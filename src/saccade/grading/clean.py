@@ -44,6 +44,8 @@ _ONE_FORM: Final = str.maketrans(
         "؛": ";",
         "؟": "?",
         **dict.fromkeys("。।॥۔", "."),
+        "\u20e3": "",  # keycaps
+        "\ufe0f": "",
         "\r": "\n",
         "\u2028": "\n",
         "\u2029": "\n",
@@ -96,7 +98,7 @@ def _visible(match: re.Match[str]) -> str:
     return "" if unicodedata.category(sign) == "Cf" else " "
 
 
-_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s?\{([^{}\\]*)\}")
+_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|ce)\s?\{([^{}\\]*)\}")
 _BOLD = re.compile(
     r"(?<![0-9A-Za-z_*])\*\*(?=[^\s*])([^*]{1,200})(?<=\S)\*\*(?![0-9A-Za-z_*])"
 )  # never the power `9**9**9`

@@ -37,6 +37,7 @@ NAME = re.compile(
     rf"(?P<letter>{_NAME})(?:\^\s?\{{?-1\}}?(?=\s?\())?(?P<argument>\s?\(\s?{_LETTER}'?(?:\s?,\s?{_LETTER}){{0,3}}\s?\))?"
 )
 """One name: `x`, `x_1`, `AB`, `\\angle A`, `f(x)`, `f'(x)`, `dy/dx`."""
+_OF_SETS = re.compile(r"[A-Z]'?(?:\s?(?:\\(?:cap|cup|setminus|times)(?![A-Za-z])|[∩∪∖×])\s?[A-Z]'?)+")
 _CHANCE = re.compile(r"(?:P|Pr|E|Var)\s?\(.*\)")
 FUNCTIONS: Final = "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|lg|exp|sqrt|mod|max|min|gcd|lcm|det"
 _WORD = re.compile(r"(?<![\\A-Za-z_^{])[A-Za-z]{2,}(?:-[A-Za-z]{2,})*(?![A-Za-z_^])")
@@ -141,7 +142,7 @@ def _clause(head: str) -> tuple[str, str, str]:
 def is_name(text: str) -> bool:
     """Tell whether `text` is a name or only words, and no formula in unknowns."""
     plain = text.strip(" *_$`:\t\n").rstrip("\\")
-    if not plain or NAME.fullmatch(plain) or _CHANCE.fullmatch(plain):
+    if not plain or NAME.fullmatch(plain) or _CHANCE.fullmatch(plain) or _OF_SETS.fullmatch(plain):
         return not _PRODUCT.fullmatch(plain)
     rest = _without_words(plain)
     names = NAME.findall(rest)

@@ -28,8 +28,9 @@ from saccade.grading.clean import (
     unwrapped,
 )
 from saccade.grading.equals import is_one_of_several, leads_to_value
-from saccade.grading.languages import DOUBT, VERBS, WAIT, in_english
+from saccade.grading.languages import DOUBT, VERBS, WAIT, in_english, written_in
 from saccade.grading.number_words import with_digits
+from saccade.grading.quantities import ungrouped
 from saccade.grading.wrappers import insides, without_thoughts
 
 _NUMBER: Final = re.compile(r"(?<![0-9.,])[0-9]{1,9}(?![0-9]|[.,][0-9])")
@@ -110,7 +111,7 @@ _BOLD = re.compile(
 _NUMBER_AHEAD: Final = r"(?=[\s*_$\\({£€-]{0,6}\.?[0-9])"
 _COPULA = re.compile(
     r"(?:\b(?:is|are|was|were|equals?|be|being|has|have|had|contains?|shows?|get|totals?"
-    r"|(?:comes?|amounts?|equal|rounds?|rounded|adds?\sup|simplif\w+|reduces?|closer|closest)\sto|total\sof)\b|(?<![<>!=])=(?!=)|≈)"
+    r"|(?:comes?|amounts?|equal|rounds?|rounded|adds?\sup|simplif\w+|reduces?|closer|closest)\sto|total\sof|makes?|gives?|yields?)\b|(?<![<>!=])=(?!=)|≈)"
     r"(?:\s(?:equal\sto|about|approximately|only|exactly|just|thus|therefore|also|then|a\stotal\sof|around|roughly))*"
     + _NUMBER_AHEAD,
     re.IGNORECASE,
@@ -121,7 +122,7 @@ _THERE = re.compile(
     + _NUMBER_AHEAD,
     re.IGNORECASE,
 )
-_TOTAL = re.compile(r"\btotal(?:\s[a-z]+){0,3}\s(?:of|is|are|=)\s" + _NUMBER_AHEAD, re.IGNORECASE)
+_TOTAL = re.compile(r"\btotal(?:(?:\s[a-z]+){0,3}\s(?:of|is|are|=)|:)\s" + _NUMBER_AHEAD, re.IGNORECASE)
 _AND_MORE = re.compile(r"(?:\b(?:and|or)|[,;])\s+[0-9]")
 _CUT = re.compile(
     r"[,;](?=\s+(?!or\b|(?:and|to)\s+[0-9])[^\s0-9])|\.(?=\s|$)|\s(?:which|that|who|whose|where|when|because|since|with|in|on|for|if|as|between|among|from|at|by|than"
@@ -149,10 +150,15 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
     if not prose:
         yield [*map(Candidate, _like_answers(lines)), *map(Candidate, lines[-1:])]
         return
+    total = _total_of_table(lines)
     lines = _without_frame(lines)
     sentences = [part for line in lines[-_MOST_SENTENCES:] for part in _sentences(line)]
+    sentences = [part for part in sentences if not _REMARK.fullmatch(part)] or sentences
     concluding = [part for part in sentences if _CONCLUDES.match(part)][-1:]
     first = _sentences(lines[0])[:1] if lines else []
+    summed = len(lines) > 1 and _IS_TOTAL.match(lines[-1]) is not None
+    if summed or (total and lines[-1].startswith("|")):
+        yield [Candidate(lines[-1] if summed else total)]
     if first and len(first[0].split()) <= 3 and _ITEM.fullmatch(first[0]) is None and says(first[0]) is not None:
         short = [part for part in sentences[1:-1] if len(part.split()) <= 3]
         yield [
@@ -164,10 +170,31 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
         yield [Candidate(bold[0])]
     if len(lines) > 1 and concluding:
         yield from _pieces(concluding[0])
+    if _REMARK.fullmatch(lines[-1] if lines else "") and len(lines) > 1:
+        lines = lines[:-1]
     readable = [line for line in _like_answers(lines) if says(line) is not None]
     yield [*map(Candidate, readable), *map(Candidate, lines[-1:])]
     for part in [*concluding, *sentences[-1:], *first]:
         yield from _pieces(part)
+    if total:
+        yield [Candidate(total)]
+
+
+_REMARK = re.compile(r"\([^()]{10,400}\)\.?")
+"""A sentence in brackets, which remarks on something else than the answer."""
+_TOTALS: Final = (
+    r"(?:(?:grand\s|overall\s)?total|sum|gesamt|summe|insgesamt|somma|totale|suma|итого|всего|合计|合計|总计|總計|합계|tổng|toplam"
+    r"|łącznie|razem|totaal)"
+)
+_IS_TOTAL = re.compile(rf"[*_\s-]*{_TOTALS}[^:\n]{{0,20}}:[*_\s]*[^:\n]{{1,60}}\Z", re.IGNORECASE)
+_TOTAL_ROW = re.compile(rf"\|[*_\s]*{_TOTALS}[*_\s]*\|[^|]*?(?P<said>[^|]+)\|", re.IGNORECASE)
+
+
+def _total_of_table(lines: list[str]) -> str:
+    """Return what the row of the total in a table says, where it is the last row of two columns."""
+    rows = [line for line in lines if line.startswith("|")]
+    found = _TOTAL_ROW.fullmatch(rows[-1].strip()) if len(rows) > 2 else None
+    return found["said"].strip() if found is not None else ""
 
 
 def _like_answers(lines: list[str]) -> list[str]:
@@ -206,9 +233,15 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
         if DOUBT.search(sentence, endpos=start) is None:  # "**3**, not **7**" states no 7
             yield [Candidate(piece)]
     yield [Candidate(sentence)]
-    plain = with_digits(sentence.replace("**", ""))
+    if _HEDGE.match(sentence):
+        yield [Candidate(_SURELY.sub("", _HEDGE.sub("", sentence)))]
+    sentence = sentence.replace("\\ ", " ")
+    plain = ungrouped(with_digits(sentence.replace("**", "")))
     if sentence.rstrip().endswith("?"):
         return
+    so = list(_SO.finditer(sentence))
+    if so and (not so[-1]["german"] or written_in(sentence) == "de"):
+        yield [Candidate(_SURELY.sub("", ungrouped(sentence)[so[-1].end() - len(sentence) :]))]
     yield from ([Candidate(number)] for number in totals(plain))
     there = _THERE.search(plain)
     if there is not None and _AND_MORE.search(plain, there.end()):
@@ -216,6 +249,26 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
     for found in (there, _TOTAL.search(plain), _last_copula(plain)):
         if found is not None and DOUBT.search(plain, endpos=found.start()) is None:
             yield [Candidate(_cut(plain[found.end() :]))]
+
+
+_SO = re.compile(
+    r"(?:(?:[,;.]|\s-|(?<=\d))\s(?:(?:and|but|und|et|y|e|и)\s)?(?:so|hence|thus|therefore|(?:which|that)\s(?:makes?|gives?|is|leaves|means|comes\sto|totals)|giving|making|leaving|i\.e\.|that\sis"
+    r"|(?P<german>also)|somit|daher|das\s(?:heißt|macht|sind|ergibt)|donc|soit|c'est-à-dire|así\sque|es\sdecir|o\ssea|por\s(?:lo\s)?tanto|portanto|logo|ou\sseja|ossia|quindi|dunque|cioè"
+    r"|то\sесть|значит|поэтому|следовательно|итого|отже|тобто|czyli|więc|zatem|dus|oftewel|yani|dolayısıyla|tức\slà|vậy|nên|jadi|yaitu|sehingga|أي|إذن|لذا|لذلك|یعنی|پس|तो|यानी|इसलिए|তাই|অর্থাৎ|tehát|azaz|vagyis"
+    r"|eli|siis|joten|alltså|dvs\.?|altså|tedy|takže|deci|adică|άρα|δηλαδή|כלומר|לכן)(?![^\W\d_]),?:?\s|(?:所以|因此|即|也就是|故|したがって|よって|つまり|ので|따라서|즉|그러므로|므로),?\s?|(?<=[0-9])\s?(?:→|⇒|⟶|➜|[-=]>)\s?)",
+    re.IGNORECASE,
+)
+"""What leads to the conclusion of a sentence: "they are 2 rows of 3, so 6"."""
+_HEDGE = re.compile(
+    r"(?:(?:I(?:'m|\sam)?\s(?:can't|cannot|can\snot|not|could\snot|couldn't|don't|wouldn't)|it(?:'s|\sis)\s(?:hard|difficult|not|tricky|tough))\b[^.;:!?]{0,120}?|[^.;:!?]{0,60}\b(?:at\sfirst(?:\sglance)?|first|initially|looks\slike"
+    r"|looked\slike|seems?|seemed|thought)\b[^.;:!?]{0,80}?),?\s(?:but|though|however,?)\s(?=(?:it(?:'s|\sis)|there(?:'s|\sare|\sis)|I|the|my)\b)",
+    re.IGNORECASE,
+)
+"""A hedge before an answer that is given after all."""
+_SURELY = re.compile(
+    r"\A(?:the\s(?:answer|count|total|number)\s(?:is|comes\sto)|it\sis|there\sare|I\s(?:count|get|see))\s",
+    re.IGNORECASE,
+)
 
 
 def _in_bold(text: str) -> list[tuple[int, str]]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import islice, product
+from fractions import Fraction
+from functools import cache, cached_property, lru_cache
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +54,8 @@ class Language:
     """What announces a correction: "no, wait"."""
     nothing: str
     """A sentence that counts nothing, as a whole; `#` is what is not there."""
+    words: str = ""
+    """Its most common words, by which a text is known to be written in it."""
     numbers: str = ""
     """The words for 0 to 12 or 19, forms of one divided by `/`; `_` where another word is the same, `~` for a blank."""
     tens: str = ""
@@ -293,64 +296,274 @@ def counts_nothing(text: str) -> bool:
     return _nothing().fullmatch(text) is not None
 
 
-def _said(word: str) -> str:
-    """Return a number word as it is looked up: composed, in lower case, with blanks for hyphens."""
+# Number words are read in the language that a text is written in; runs of them become digits, as English ones do.
+
+SCALES_ABROAD: Final = {
+    word: 10**power
+    for power, words in {
+        3: "mil mille mila mii mie tausend duizend tusen tusind tisíc tisíce ezer tuhat tuhatta tysiąc tysiące"
+        " tysięcy тысяча тысячи тысяч тысячу тис тыс тисяча тисячі тисяч хиляди хиляда bin ribu nghìn ngàn พัน"
+        " ألف آلاف الف هزار ہزار हजार हज़ार हजारों হাজার ஆயிரம் వేలు వేల હજાર ਹਜ਼ਾਰ elfu χίλια χίλιοι χίλιες"
+        " χιλιάδες אלף אלפים thousands libo libong",
+        4: "หมื่น",
+        5: "แสน लाख লাখ லட்சம் లక్ష લાખ ਲੱਖ lakhs لاکھ",
+        6: "millón millones millions million millionen milione milioni milhão milhões miljoen miljoner miljon milion"
+        " miliony milionów milionů milionu millió miljoonaa miljoona миллион миллиона миллионов млн мільйон мільйона"
+        " мільйонів милион милиона milyon milyong juta triệu ล้าน مليون ملايين میلیون ملین milioane εκατομμύρια"
+        " εκατομμύριο מיליון millioner मिलियन মিলিয়ন",
+        7: "करोड़ কোটি crores",
+        12: "billón billones billionen biljoen bilion bilionów",
+        9: "milliard milliards milliarde milliarden miliardo miliardi miljard miljarder miliard miliardy"
+        " miliardów milliárd миллиард миллиарда миллиардов млрд мільярд мільярда мільярдів milyar miliar tỷ tỉ"
+        " مليار ملايير میلیارد bilhão bilhões miliarde δισεκατομμύρια δισεκατομμύριο מיליארד billions",
+    }.items()
+    for word in words.split()
+}
+_ENGLISH: Final = frozenset(
+    "the is are was of there in and this that it to a an on for with answer shows see i we has have total so".split()  # noqa: SIM905
+)
+_UNSURE: Final = frozenset(
+    [
+        "on",
+        "altı",
+        "yüz",
+        "bin",
+        "năm",
+        "ba",
+        "tư",
+        "không",
+        "sei",
+        "neuf",
+        "cent",
+        "cents",
+        "dix",
+        "six",
+        "to",
+        "ti",
+        "ni",
+        "sex",
+        "sto",
+        "dos",
+        "once",
+        "hat",
+        "sem",
+        "nove",
+        "nu",
+        "elf",
+        "acht",
+        "tri",
+        "cinco",
+    ]
+)
+"""Words that are another one elsewhere; alone they count only in a text of their own language, without digits."""
+_NO_ARTICLES: Final = frozenset(("ru", "uk", "pl", "cs", "fi"))
+_GLUING: Final = frozenset(("de", "nl", "sv", "da", "it", "hu", "fi"))
+_JOINS: Final = frozenset("e et und og och en és na și ja و και".split())  # noqa: SIM905
+_TOKEN: Final = re.compile(r"[^\s\d.,;:!?()\"'/=+*$%<>\[\]{}|\\-]+")
+_GAP: Final = re.compile(r"[\s'-]{1,2}")
+_LARGE: Final = re.compile(
+    "hundert|tausend|einhalb|honderd|duizend|hundra|tusen|hundrede?|tusind|cento|mila|mille|száz|ezer|millió|sata|tuhat"
+)
+_KNOWN_THINGS: Final = re.compile(
+    r"(?<![^\W\d_])(?:der|die|den|dieser|l[ao]s|les|des|ces|[oa]s|d[oa]s|gli|i|le|delle|dei|degli|de|deze|эти[хм]?|обо?их|summ?[ae]n?(?:\sav)?|tổng|jumlah|مجموع|مجموعه)"
+    r"\s\Z",
+    re.IGNORECASE,
+)
+"""What names things that are known: a number word behind it counts none anew."""
+_ONLY: Final = re.compile(
+    r"(?:nur|bloß|solo|sólo|solamente|apenas|só|somente|seul(?:ement)?|seule|только|лишь|тільки|лише|jen|pouze|vain|bara|endast|kun"
+    r"|bare|tylko|alleen|slechts|maar|doar|numai|csak|sadece|yalnızca|μόνο|chỉ|có|hanya|فقط|केवल|सिर्फ|শুধু|genau|exactement|exactamente)\W*\Z",
+    re.IGNORECASE,
+)
+
+
+def _said(word: str) -> tuple[str, ...]:
+    """Return a number word as it is looked up: composed, in lower case, in its parts."""
     plain = unicodedata.normalize("NFKC", word).replace("\u200c", "").casefold()
-    return " ".join(plain.replace("~", " ").replace("-", " ").split())
+    return tuple(_TOKEN.findall(plain.replace("~", " ")))
 
 
 def _forms(words: str) -> list[list[str]]:
     return [[form for form in item.split("/") if form != "_"] for item in words.split()]
 
 
-def _numbers_of(language: Language) -> Iterator[tuple[str, int]]:
+def _numbers_of(language: Language) -> Iterator[tuple[str, Fraction]]:
     """Yield every number word of a language that its row gives, alone and joined."""
     units, tens = _forms(language.numbers), _forms(language.tens)
-    yield from ((form, value) for value, forms in enumerate(units) for form in forms)
+    yield from ((form, Fraction(value)) for value, forms in enumerate(units) for form in forms)
     for row, forms in enumerate(tens):
-        yield from ((form, 10 * row + 20) for form in forms)
+        yield from ((form, Fraction(10 * row + 20)) for form in forms)
         teens = row < len(tens) - 2 and not tens[row + 1]  # soixante-douze
         for template in language.joined.split("|") if language.joined and row < 8 else ():
             form, _, fixed = template.partition("=")
             for unit in [int(fixed)] if fixed else range(1, 20 if teens else 10):
                 for ten, said in product(forms, units[unit]):
-                    yield form.format(ten=ten, unit=said, stem=ten[:-1]), 10 * row + 20 + unit
+                    yield form.format(ten=ten, unit=said, stem=ten[:-1]), Fraction(10 * row + 20 + unit)
     for item in language.odd.split():
         words, _, value = item.partition("=")
-        yield from ((form, int(value)) for form in words.split("/"))
+        yield from ((form, Fraction(value)) for form in words.split("/"))
 
 
 @cache
-def _number_words() -> dict[str, int]:
-    return {_said(word): value for language in LANGUAGES.values() for word, value in _numbers_of(language)}
+def _numbers(code: str) -> dict[tuple[str, ...], Fraction]:
+    numbers = {_said(word): value for word, value in _numbers_of(LANGUAGES[code])}
+    return {**{_said(word): Fraction(value) for word, value in SCALES_ABROAD.items()}, **numbers}
 
 
-_THERE: Final = "|".join(_spelt(language.there) for language in LANGUAGES.values() if language.there)
-_COUNTED: Final = re.compile(rf"(?:[^\d\n.,;:!?]{{1,40}}\s)??(?:{_THERE})\s", re.IGNORECASE)
-_WORDS: Final = re.compile(r"[^\s\d.,;:!?()\"-]+(?:[\s-][^\s\d.,;:!?()\"-]+){0,3}")
-_UNCOUNTED: Final = re.compile(rf"{_AFTER}(?P<rest>(?:\s[^\W\d_][^\d\n]{{0,60}})?[.!]?)")
+@cache
+def _codes_by_word() -> dict[str, frozenset[str]]:
+    """Map the first part of a number word to the languages that have it."""
+    found: dict[str, set[str]] = {}
+    for code, language in LANGUAGES.items():
+        if language.spaced:
+            for word, _ in _numbers_of(language):
+                found.setdefault(_said(word)[0], set()).add(code)
+    every = frozenset(code for code, language in LANGUAGES.items() if language.spaced and language.numbers)
+    return {word: frozenset(codes) for word, codes in found.items()} | {
+        word: every for word in map(str.casefold, SCALES_ABROAD) if word not in found
+    }
 
 
-def number_first(text: str) -> str:
-    """Write as digits the number word of another language with which an answer begins, or a "there are" before it."""
-    values = _number_words()
-    there = _COUNTED.match(text)
-    for begin in [*_word_starts(text, there.end()), 0] if there is not None else [0]:
-        words = _WORDS.match(text, begin)
-        ends = [begin + found.end() for found in re.finditer(r"[^\s-]+", words[0])] if words else []
-        for end in reversed(ends):
-            value, rest = values.get(_said(text[begin:end])), _UNCOUNTED.fullmatch(text, end)
-            if value is None or rest is None or (value == 1 and rest["rest"].strip(" .!")):  # "un perro" is a dog
-                continue
-            if values.keys() & {word.casefold() for word in re.findall(r"[^\W\d]+", rest["rest"])} - _ONES:
-                return text  # "siete u ocho"
-            return f"{text[:begin]}{value}{rest['rest']}"
-    return text
+def _sum_of(values: Sequence[Fraction]) -> Fraction | None:
+    """Return what number words in a row come to: 3 100 5 is 305, 3 1000 1000000 is 3 billion; None if that is none."""
+    total = current = Fraction(0)
+    lowest: Fraction | None = None
+    for value in values:
+        if value >= 1000:
+            if not current and total:
+                total *= value
+            elif lowest is not None and value >= lowest:
+                return None
+            else:
+                total += (current or 1) * value
+            lowest, current = value, Fraction(0)
+        elif value == 100 and 0 < current < 100:
+            current *= 100
+        elif current % 100 or (current and value >= 100) or (value == 0 and len(values) > 1):
+            return None
+        else:
+            current += value
+    return total + current
 
 
-def _word_starts(text: str, begin: int) -> list[int]:
-    """Return where the first three words from `begin` on start; a number may have two before it."""
-    return [begin + found.start() for found in islice(re.finditer(r"\S+", text[begin:]), 3)]
+@cache
+def _glued(word: str, code: str) -> Fraction | None:
+    """Return the value of a number that is written as one word: `zweitausenddreihundert`, `zweieinhalb`."""
+    if code == "de" and word.endswith("einhalb"):
+        whole = _numbers(code).get((word.removesuffix("einhalb") or "ein",))
+        return None if whole is None else whole + Fraction(1, 2) if word != "einhalb" else None
+    parts = _atoms(word, code, 0)
+    return None if parts is None else _sum_of(parts)
 
 
-_ONES: Final = frozenset(form for row in LANGUAGES.values() for form in [*row.numbers.split(), "_", "_"][1].split("/"))
+def _atoms(word: str, code: str, depth: int) -> list[Fraction] | None:
+    for end in range(len(word), 0, -1):
+        value = _numbers(code).get((word[:end],))
+        rest = word[end:].removeprefix("und") if code == "de" else word[end:]
+        if value is None or depth > 8:
+            continue
+        further = _atoms(rest, code, depth + 1) if rest else []
+        if further is not None and _sum_of([value, *further]) is not None:
+            return [value, *further]
+    return None
+
+
+@lru_cache(maxsize=4096)
+def written_in(text: str) -> str:
+    """Return the code of the language whose most common words a text holds; empty for English and without such."""
+    words = frozenset(found[0].casefold() for found in _TOKEN.finditer(text))
+    counts = {code: len(words & frozenset(row.words.split())) for code, row in LANGUAGES.items()}
+    best = max(counts, key=lambda code: counts[code])
+    return best if counts[best] > len(words & _ENGLISH) else ""
+
+
+@lru_cache(maxsize=4096)
+def number_words_as_digits(text: str) -> str:
+    """Return `text` with the number words of the language that it is written in as digits."""
+    if _thai().search(text):
+        return _thai().sub(lambda found: str(_numbers("th")[(found[0],)]), text)
+    known = _codes_by_word()
+    tokens = [(found.start(), found.end(), found[0].casefold()) for found in _TOKEN.finditer(text)]
+    words = frozenset(word for _, _, word in tokens)
+    codes = {code for word in words for code in known.get(word, ())}
+    if any(_LARGE.search(word) for word in words):
+        codes |= _GLUING
+    if not codes:
+        return text
+    english = len(words & _ENGLISH)
+    ways: dict[str, tuple[int, int]] = {}
+    for code in codes:
+        common = len(words & frozenset(LANGUAGES[code].words.split()))
+        if common >= english:
+            said, length = _in_digits(text, tokens, code, common > 0)
+            if length:
+                ways[said] = max(ways.get(said, (0, 0)), (common, length))
+    best = max(ways.values(), default=None)
+    said_best = [said for said, rank in ways.items() if rank == best]
+    return said_best[0] if len(said_best) == 1 else text
+
+
+@cache
+def _thai() -> re.Pattern[str]:
+    """Return the form of number words in Thai, which parts no words, alone or before a counter."""
+    words = "|".join(sorted((word for word, _ in _numbers_of(LANGUAGES["th"])), key=len, reverse=True))
+    counters = "ลูก|ตัว|คน|คัน|อัน|ใบ|ดอก|ต้น|เล่ม|แก้ว|จาน|ชิ้น|เม็ด|หลัง|ครั้ง|ปี|ผล|ขวด|บาท|เมตร|องศา|นาที|พัน|หมื่น|แสน|ล้าน"
+    return re.compile(rf"(?:{words})(?=\s*(?:[.!?]|\Z)|\s?(?:{counters}))")
+
+
+def _in_digits(text: str, tokens: list[tuple[int, int, str]], code: str, sure: bool) -> tuple[str, int]:
+    """Return `text` with the number words of one language as digits, and how many signs these took."""
+    numbers, place, end_before, kept, length = _numbers(code), 0, 0, [], 0
+    digits = re.search(r"[0-9]", text) is not None
+    while place < len(tokens):
+        values, after = _run(text, tokens, place, code, numbers)
+        value = _sum_of(values) if values else None
+        if value is None:
+            place += 1
+            continue
+        start, end = tokens[place][0], tokens[after - 1][1]
+        one_word, place = tokens[place][2] if after - place == 1 else "", after
+        rest = text[end:].strip(" .!")
+        if one_word and value == 1 and (rest or start) and code not in _NO_ARTICLES and not _ONLY.search(text[:start]):
+            continue  # "un perro" is a dog
+        if digits and (min(values) >= 1000 or _KNOWN_THINGS.search(text[:start])):
+            continue  # "3 mil millones", "the sum of the two numbers"
+        if one_word and (value >= 1000 or one_word in _UNSURE) and (digits or (rest and not sure)):
+            continue  # "2 mil", and words of two languages
+        if one_word in _UNSURE and len(tokens) > 1 and not sure:
+            continue
+        kept += [text[end_before:start], str(value) if value.denominator == 1 else str(float(value))]
+        end_before, length = end, length + end - start
+    return "".join([*kept, text[end_before:]]), length
+
+
+def _run(
+    text: str, tokens: list[tuple[int, int, str]], place: int, code: str, numbers: dict[tuple[str, ...], Fraction]
+) -> tuple[list[Fraction], int]:
+    """Return the values of the number words from `place` on that make one number, and where they end."""
+    values: list[Fraction] = []
+    after = place
+    while after < len(tokens):
+        begin = after
+        if values:
+            if not _GAP.fullmatch(text, tokens[after - 1][1], tokens[after][0]):
+                break
+            if tokens[after][2] in _JOINS and after + 1 < len(tokens) and sum(values) >= 100:
+                begin = after + 1
+        found = None
+        for count in range(min(4, len(tokens) - begin), 0, -1):
+            part = tokens[begin : begin + count]
+            close = all(_GAP.fullmatch(text, a[1], b[0]) for a, b in pairwise(part))
+            word = tuple(word for _, _, word in part)
+            if close and count == 1 and values and word[0].startswith("و"):
+                word = word if word in numbers else (word[0][1:],)
+            value = numbers.get(word) if close else None
+            if value is None and count == 1 and code in _GLUING and _LARGE.search(word[0]):
+                value = _glued(word[0], code)
+            if value is not None and _sum_of([*values, value]) is not None:
+                found = value, begin + count
+                break
+        if found is None:
+            break
+        values, after = [*values, found[0]], found[1]
+    return values, after

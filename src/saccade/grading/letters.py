@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from saccade.grading.clean import clean
+from saccade.grading.languages import written_in
 from saccade.grading.number_words import literal_list
 
 _ALPHABETS: Final = (
@@ -100,6 +101,7 @@ _IN_SENTENCE = re.compile(
     rf"[\s,:]{{1,3}}(?P<run>{_RUN})"
     r"(?=\s(?i:are|is)\s(?:(?i:all|both)\s)?(?:(?i:the)\s)?(?i:correct|right|true|answers?)|\s?[.!]?\s*\Z)"
 )
+_AT_END = re.compile(rf"(?:(?!(?<![^\W\d_])[A-Z](?![^\W\d_]))[^.;:\n]){{1,60}}?\s(?P<run>{_RUN})\W*")
 _GLUED = re.compile(r"[A-Z]{2,}")
 _PARTS = re.compile(rf"\s*\n\s*|\s?;\s?|,\s(?:and\s)?|{_AND}")
 _WORD_BETWEEN = re.compile(r"\s*[,;\n]\s*(?:(?:and|&|y|e|et|und|en|i|и)\s)?|\s(?:and|&|y|e|et|und|en|i|и)\s")
@@ -113,7 +115,7 @@ def labels_said(text: str) -> tuple[str, ...] | None:
     whole = _ALONE.fullmatch(text) or _LOWER.fullmatch(text)
     if whole is None:
         spots = list(_IN_SENTENCE.finditer(text))
-        whole = spots[0] if len(spots) == 1 else None
+        whole = spots[0] if len(spots) == 1 else _AT_END.fullmatch(text) if written_in(text) else None
     if whole is None:
         return None
     run = whole["run"] if "run" in whole.re.groupindex else whole[0]

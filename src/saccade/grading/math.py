@@ -222,7 +222,10 @@ class MathGrader:
         verdict = judged(answer, task, lambda prediction: _best(prediction, golds), _said)
         if verdict.accepted or answer is None:
             return verdict
-        stressed = [_best(piece, golds) for piece in emphasised(answer, task.question, formulas=True)]
+        pieces = emphasised(answer, task.question, formulas=True)
+        if len(pieces) > 1 and (both := _best(" or ".join(pieces), golds)).accepted:
+            return both
+        stressed = [_best(piece, golds) for piece in pieces]
         return stressed[-1] if stressed and all(one.accepted for one in stressed) else verdict
 
 
@@ -241,7 +244,7 @@ def _best(prediction: str, golds: Sequence[str]) -> Verdict:
 
 
 _CONCLUDED = re.compile(
-    r"\b(?:is|are|equals|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
+    r",\s(?:so|hence|thus|therefore|donc|also|portanto|quindi)\b|\b(?:is|are|equals|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
     r"(?:\s(?:dunque|donc|also|somit|portanto|por tanto)(?=\s))?|[是为は]|\A[^\W\d_][^:$\\\n]{2,60}:(?=\s)"
 )
 _ENDS_IN_VERB = re.compile(r"\s?(?:です|である|だ|입니다|है)\s*\Z")
@@ -310,12 +313,28 @@ def _compare(prediction: str, gold: str) -> Verdict:
         return right("same text", prediction)
     if DOUBT.search(prediction):
         return wrong("takes something back", prediction)
+    if (equation := _chemical(gold)) is not None and _chemical(prediction) == equation:
+        return right("same chemical equation", prediction)
     stated = same_statement(prediction, gold, lambda value, target: _compare_values(value, target).accepted)
     if stated is None:
         return _compare_values(prediction, gold)
     if stated:
         return right("equal equations, inequalities or solutions", prediction)
     return wrong("other equations, inequalities or solutions", prediction)
+
+
+_REACTS = re.compile(r"\s*(?:\\(?:long)?rightarrow|\\to(?![A-Za-z])|→|⟶|-+>|⇌|<?=+>)\s*")
+
+
+def _chemical(text: str) -> str | None:
+    r"""Return a chemical equation in one spelling: `\ce{CaCO3 -> CaO + CO2}`; None for what is none."""
+    sides = _REACTS.split(_TEXT_IN.sub(r"\1", unwrapped(text).replace("$", "")))
+    plain = [re.sub(r"[\s_{}]|\((?:s|l|g|aq)\)", "", side) for side in sides]
+    return " -> ".join(plain) if len(sides) == 2 and all(map(_SUBSTANCES.fullmatch, plain)) else None
+
+
+_TEXT_IN = re.compile(r"\\(?:ce|text|mathrm)\s?\{((?:[^{}]|\{[^{}]*\})*)\}")
+_SUBSTANCES = re.compile(r"(?:[0-9]{0,3}(?:\(?[A-Z][a-z]?[0-9]{0,3}\)?[0-9]{0,2})+(?:\^[0-9]?[+-])?\+?)+")
 
 
 def _compare_values(prediction: str, gold: str) -> Verdict:

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from saccade.grading.clean import folded
-from saccade.grading.languages import number_first
+from saccade.grading.languages import number_words_as_digits
 
 _SMALL: Final = {
     word: value
@@ -200,15 +200,74 @@ def _part_of(match: re.Match[str]) -> str:
     return f"{above}%" if match["below"] == "百" else f"{above}/{below}"
 
 
+_UNIT_STEM: Final = (
+    r"(?:l[iíì]t|літ|лит|λίτ|ליט|لتر|لیتر|लीट|লিট|升|公|斤|kilo|кило|كيلو|k[mg]\b|met|mèt|mét|мет|米|μέτ|hor|heur|stund|час|годин|godz|uur|saat"
+    r"|giờ|jam|ór|tun|tim|oră|ώρ|שע|ساع|घंट|ঘণ্ট|小时|小時|時間|시간|yıl|jahr|año|ano\b|anno|god|rok|ton|mil|meil|poll|min|dozen|dutz|douz|docen|dúz)"
+)
+_HALF_OF: Final = re.compile(
+    r"(?<![^\W\d_])(?:(?:ein(?:e[nrms]?)?\s)?halbe[rnsm]?\s|(?:une?\s)?demie?[\s-]|medi[oa]\s|mei[oa]\s|(?:un\s)?mezz(?:[oa]\s|')|пол-?|пів-?|pół\s?|nửa\s"
+    r"|setengah\s|yarım\s|fél\s|puoli\s|(?:en\s|ett?\s)?halvt?\s|(?:een\s)?halve?\s|půl\s?|μισ[όήά]\s|חצי\s|نصف\s|نیم\s|आधा\s|আধা\s|半个?|半個?)"
+    rf"(?={_UNIT_STEM})",
+    re.IGNORECASE,
+)
+_AND_HALF: Final = re.compile(
+    r"(?P<whole>[0-9]{1,9})(?P<unit>\s[^\W\d_]+)?\s?(?:et\sdemie?|y\smedi[oa]|e\smei[oa]|e\smezz[oa]|[сз]\sполовино[йю]|i\spół|buçuk|rưỡi|و\s?نصف|و\sنیم|och\sen\shalv"
+    r"|og\sen\shalv|en\seen\shal(?:f|ve)|ja\spuoli|és\sfél|a\spůl|și\sjumătate|και\sμισ[όήά]|וחצי|na\snusu|setengah|und\sein(?:e[nrs]?)?\shalbe?[nrs]?)(?![^\W\d_])",
+    re.IGNORECASE,
+)
+_ONE_AND_HALF: Final = re.compile(
+    r"(?:\b(?:une?|uno|una|uma?|en|ett?|een|um|unu|bir|một|satu|یک|एक|isa't)(?P<unit>\s[^\W\d_]+)?\s(?:et\sdemie?|y\smedi[oa]|e\smei[oa]|e\smezz[oa]|buçuk|rưỡi|و\sنیم|och\sen\shalv|og\sen\shalv"
+    r"|en\seen\shal(?:f|ve)|și\sjumătate|setengah)|(?P<named>\A[^\W\d_]+)\s(?:ونصف|וחצי|moja\sna\snusu))(?![^\W\d_])",
+    re.IGNORECASE,
+)
+_HALF_BEHIND: Final = re.compile(
+    rf"(?P<whole>[{_HAN_SIGNS}]{{1,4}}|[0-9]{{1,6}})(?P<unit>[个個升米斤元年天倍]|公里|公斤|小时|小時|時間)半"
+    r"|(?P<many>[0-9]{1,6})(?P<korean>\s?(?:시간|개|미터|년|달|배|리터|킬로))\s반(?=입|이|\W|\Z)"
+)
+_NTHS: Final = {
+    3: "tercios?|tiers|terz[oi]|terços?|drittel|derden?|tredjedel(?:ar|er|e)?|треть|трети|третьих|третина|третини|trzeci[ae]"
+    "|třetin[ay]",
+    4: "quarts?|quart[oi]|viertel|kwart|fjärdedel(?:ar)?|fjerdedel(?:er|e)?|четверт[ьи]|чверт[ьі]|čtvrtin[ay]",
+    5: "quint[oi]s?|cinquièmes?|fünftel|vijfden?|femtedel(?:ar|er|e)?|пятая|пятых|piąt[ae]|pětin[ay]",
+    6: "sixièmes?|sesti|sechstel|шестых",
+    8: "octavos?|huitièmes?|ottavi|oitavos?|achtel|восьмых",
+    10: "décim[oa]s?|dixièmes?|decim[oi]|zehntel|tienden?|десятых",
+}
+_PARTS_ABROAD: Final = re.compile(
+    r"(?<![\w.,])(?P<above>[1-9]|une?|uno|ein|eine|один|одна|een|en|ett?|um|jedna)\s(?:"
+    + "|".join(f"(?P<n{below}>{words})" for below, words in _NTHS.items())
+    + r")(?![^\W\d_])|\A(?P<whole>[1-3])\scuartos?\b|\A(?P<one>un)\scuarto\b",
+    re.IGNORECASE,
+)
+
+
 def foreign_words_as_digits(text: str) -> str:
-    """Return `text` with the number words of other languages than English as digits."""
+    """Return `text` with the number words of other languages than English as digits, halves and fractions too."""
     if not text.isascii():
         text = _PARTS_OF.sub(_part_of, text)
+        text = _HALF_BEHIND.sub(_and_half, text)
         text = _HAN_NUMBER.sub(_han, text)
         text = _KOREAN_NUMBER.sub(lambda match: str(_KOREAN[match["number"]]), text)
         text = _SINO_KOREAN.sub(lambda match: _han_value(match["number"].translate(_AS_HAN)), text)
         text = _JAPANESE_NUMBER.sub(lambda match: str(_JAPANESE[match["number"]]), text)
-    return number_first(text)
+        text = _HALF_BEHIND.sub(_and_half, text)
+    text = number_words_as_digits(_ONE_AND_HALF.sub(lambda found: f"1.5{found['unit'] or found['named'] or ''}", text))
+    text = _AND_HALF.sub(r"\g<whole>.5\g<unit>", text)
+    text = _PARTS_ABROAD.sub(_nth, text)
+    return text if re.search(r"[0-9]", text) else _HALF_OF.sub("0.5 ", text)
+
+
+def _and_half(match: re.Match[str]) -> str:
+    whole = match["whole"] or match["many"]
+    return f"{whole if whole.isdecimal() else _han_value(whole)}.5{match['unit'] or match['korean'] or ''}"
+
+
+def _nth(match: re.Match[str]) -> str:
+    """`2 Drittel` as `2/3`."""
+    if match["whole"] or match["one"]:
+        return f"{match['whole'] or 1}/4"
+    below = next(below for below in _NTHS if match[f"n{below}"])
+    return f"{match['above'] if match['above'].isdecimal() else 1}/{below}"
 
 
 def _han(match: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.equals import FUNCTIONS, stated
-from saccade.grading.languages import DOUBT, counts_nothing
+from saccade.grading.languages import BECAUSE, DOUBT, LANGUAGES, SCALES_ABROAD, counts_nothing, written_in
 from saccade.grading.number_words import foreign_words_as_digits, roman, says_another, with_digits
 
 # Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
@@ -168,7 +168,10 @@ _TABLE: Final = {
     "angle": {"° deg degs degree degrees grad grados degrés gradi градусов 度 도": "1"},
     "temperature": {"°c celsius": "1"},
     "fahrenheit": {"°f fahrenheit": "1"},
-    "percent": {"% percent pct percentage prozent procent процент процентов パーセント 퍼센트": "1"},
+    "percent": {
+        "% percent pct percentage prozent procent процент процента процентов відсотків パーセント 퍼센트 prosent": "1",
+        "prosenttia százalék procenta persen प्रतिशत শতাংশ درصد فیصد بالمئة phần": "1",
+    },
     "dollar": {"$ dollar dollars usd dólares dólar долларов 美元 ドル 달러": "1", "¢ cent cents": "1/100"},
     "euro": {"€ euro euros eur евро 欧元 歐元 ユーロ 유로": "1"},
     "yuan": {"yuan rmb cny 元 人民币": "1"},
@@ -195,27 +198,6 @@ SCALES: Final = {
     "bn": 1_000_000_000,
     "lakh": 100_000,
     "crore": 10_000_000,
-}
-_SCALES_ABROAD: Final = {
-    word: 10**power
-    for power, words in {
-        3: "mil mille mila mii mie tausend duizend tusen tusind tisíc tisíce ezer tuhat tuhatta tysiąc tysiące"
-        " tysięcy тысяча тысячи тысяч тысячу тис тыс тисяча тисячі тисяч хиляди хиляда bin ribu nghìn ngàn พัน"
-        " ألف آلاف الف هزار ہزار हजार हज़ार हजारों হাজার ஆயிரம் వేలు వేల હજાર ਹਜ਼ਾਰ elfu χίλια χίλιοι χίλιες"
-        " χιλιάδες אלף אלפים thousands",
-        4: "หมื่น",
-        5: "แสน लाख লাখ லட்சம் లక్ష લાખ ਲੱਖ lakhs",
-        6: "millón millones millions million millionen milione milioni milhão milhões miljoen miljoner milion"
-        " miliony milionów milionů millió miljoonaa миллион миллиона миллионов млн мільйон мільйона мільйонів"
-        " милион милиона milyon juta triệu ล้าน مليون ملايين میلیون ملین milioane εκατομμύρια εκατομμύριο"
-        " מיליון",
-        7: "करोड़ কোটি crores",
-        12: "billón billones billionen biljoen bilion bilionów",
-        9: "milliard milliards milliarde milliarden miliardo miliardi miljard miljarder miliard miliardy"
-        " miliardów milliárd миллиард миллиарда миллиардов млрд мільярд мільярда мільярдів milyar miliar tỷ tỉ"
-        " مليار ملايير میلیارد bilhão bilhões miliarde δισεκατομμύρια δισεκατομμύριο מיליארד billions",
-    }.items()
-    for word in words.split()
 }
 _MYRIADS: Final = {"万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8}
 ATTACHED_SCALES: Final = {"K": 1_000, "k": 1_000, "M": 1_000_000, "B": 1_000_000_000, "T": 1_000_000_000_000}
@@ -253,12 +235,13 @@ _BOUND_AFTER = re.compile(
     r"|(?:squared|cubed|plus|minus|factorial)\b|(?:\w+\s)?(?:tercios?|tiers|terzi|terços?|drittel|derden?|tredjedel\w*|quartos?|cuartos?|quarti|halves|thirds|fifths|sixths|sevenths|eighths|ninths|tenths"
     r"|viertel|fünftel|quintos?|cinquièmes?|achtel|sechstel|zehntel|décimos?|dixièmes?|decimi|трет[иь]|четверт[иьей]+|пят[ыаои]+х"
     r"|десят[ыао]\w+|trzecie|czwarte)\b|(?:komma|virgule|coma|vírgula|virgola|запятая|цел(?:ых|ая|ые)|przecinek|virgül|phẩy|koma)\b"
+    r"|\w+\s(?:(?:y|e|et|und|und\sein|en\seen|och\sen|с|i|ve|ja|és|a|și)\s(?:medi[oa]|mezz[oa]|mei[oa]|demie?|halbe?[nrs]?|halve?|halv|половиной|pół|yarım|puoli|fél|půl|jumătate)|rưỡi|buçuk)\b"
     r"|(?:y|e|et|und|und\sein|en\seen|och\sen|с|i|ve)\s(?:medi[oa]|mezz[oa]|mei[oa]|demie?|halbe?[nrs]?|halve?|halv|половиной|pół|yarım)\b"
     r"|(?:einhalb|buçuk|rưỡi|setengah|с\sполовиной|आधा)\b|(?:is|are|seems?|would\sbe)\s(?:far\s|way\s|much\s)?too\s|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
     r"|taller|longer|higher|faster))",
     re.IGNORECASE,
 )
-_SAID_AGAIN = re.compile(r"(?<![0-9.])([0-9]{1,9}) \(\1\)")  # "5 (five)"
+_SAID_AGAIN = re.compile(r"(?<![0-9.])([0-9]{1,9}) (?:\(\1\)|- \1(?![\w.,]))")  # "5 (five)"
 # "None", "no intersections", "there are no red cars": a count of nothing. "No idea" and the like count nothing.
 _NONE = re.compile(
     r"(?:none(?:\sof\s(?:them|these|the\s(?!above|options|choices|answers|following|given)[\w ]{1,30}))?"
@@ -300,7 +283,28 @@ _ABOUT = re.compile(
 _ROUNDED = re.compile(r"[\w)}]\s?(?:≈|\\approx)\s*$")
 """A sign of rounding behind a name, which hedges nothing: `g ≈ 9.81`."""
 _PER_SQUARED = re.compile(r"(?<=[A-Za-z])\s?/\s?(?P<unit>s|h|min)\s?\^?\{?2\}?(?![0-9])")
-_MINUS = re.compile(r"\b(?:minus|negative)\s*$", re.IGNORECASE)
+_MINUS = re.compile(
+    r"(?:(?<![^\W\d_])(?<!\bau\s)(?<!\bal\s)(?<!lo\s)(?<!\bou\s)(?<!\bo\s)(?<!\bdu\s)(?:minus|negative|moins|menos|meno|минус|мінус|minusz|miinus|eksi|âm"
+    r"|ลบ|سالب|ناقص|منفی|माइनस|ऋण|মাইনাস|μείον|מינוס)|零下|[负負]|マイナス|氷点下|영하|마이너스)\s*$",
+    re.IGNORECASE,
+)
+_BELOW = re.compile(
+    r"\s(?:(?:below|unter|sous|bajo|abaixo\sde|sotto(?:\slo)?|ниже|нижче|poniżej|onder|under|dưới|di\sbawah|تحت|زیر|pod|sub)\s"
+    r"(?:zero|freezing|zéro|cero|null?|нуля|zera|nulou|0|الصفر|صفر|noll?|không)|negativos?)(?![^\W\d_])",
+    re.IGNORECASE,
+)
+"""What makes a temperature negative, behind it."""
+_PER_HUNDRED = re.compile(r"\b(?:per|pour|por|pro)\s(?:cent|ciento|cento)\b", re.IGNORECASE)
+_NUM: Final = r"[-+]?[0-9][0-9.,/]*"
+_NOT_BUT = re.compile(
+    rf"(?:\b(?:not|nicht|n'est\spas|pas|não|no|non|не|ні|niet|nie|inte|ikke|ei|nem|nu)\s(?:\S+\s){{0,2}}?{_NUM}(?:\s\S+?){{0,3}}?,?\s"
+    r"(?:but(?:\srather)?|sondern|mais|sino|mas(?:\ssim)?|ma|bensì|а|ale|maar|tylko|lecz|utan|men|vaan|hanem|ci)\s"
+    rf"|不是\s?{_NUM}\S{{0,3}}?,?\s?而?(?=是)|{_NUM}\S{{0,3}}?ではなく,?\s?|{_NUM}\s?\S{{0,3}}?[이가]?\s아니라\s|{_NUM}(?:\s\S+)?\sdeğil,?\s)(?=[^0-9]{{0,20}}{_NUM})"
+    rf"|,?\s(?:(?:and|und|et|y|e|а|en|a|og|och)\s)?(?:not|nicht|non|pas|no|não|не|niet|nie|inte|ikke)\s{_NUM}(?:\s\S+)?\W*\Z",
+    re.IGNORECASE,
+)
+"""What is named only to be denied: "nicht 5, sondern 4", "4, not 5"."""
+_NUMBERED = re.compile(r"\A(?:no|nr|n°|num)\.?\s(?=[0-9]+\W*\Z)", re.IGNORECASE)
 _UNIT = re.compile(r"°\s?[CcFf]?(?!\w)|[%$€£¥¢]|[^\W\d_]+[²³]?")
 _POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)(?:\s?\^\s?)?\{?(?P<power>[23])\}?(?![0-9.,])")
 _SQUARE = re.compile(r"^(?P<power>square|sq\.?|cubic)\s(?P<unit>[^\W\d_]+)", re.IGNORECASE)
@@ -348,6 +352,11 @@ def quantity(text: str) -> Quantity | None:
     """Return the one number that `text` states, or None."""
     plain = _PER_SQUARED.sub(r"/\g<unit>²", repeating_as_fraction(unwrapped(clean(text))))
     plain = _POWER.sub(lambda match: match["unit"] + _SIGNS[match["power"]], plain)
+    plain = _NUMBERED.sub("", _PER_HUNDRED.sub("%", plain))
+    below = _BELOW.search(plain)
+    if below is not None:
+        found = quantity(plain[: below.start()] + plain[below.end() :])
+        return Quantity(-found.value, found.unit, found.about) if found is not None and found.value > 0 else None
     if _NONE.fullmatch(plain) is not None or _NOT_ANY.fullmatch(plain) is not None or counts_nothing(plain):
         return Quantity(Fraction(0))
     often = _SO_OFTEN.fullmatch(plain)
@@ -356,23 +365,53 @@ def quantity(text: str) -> Quantity | None:
     numeral = roman(plain)
     if numeral is not None:
         return Quantity(Fraction(numeral))
-    plain = _ungrouped(foreign_words_as_digits(plain))
+    plain = _SAID_AGAIN.sub(r"\1", ungrouped(_NOT_BUT.sub(" ", foreign_words_as_digits(plain))))
     value = stated(plain) if DOUBT.search(plain) is None else plain
     found = None if value is None else _only_number(value)
-    if found is not None:
-        return _read(*found)
+    if found is not None and (read := _read(*found)) is not None:
+        return read
+    reason = re.search(rf",?\s(?:because|since)\s|,?\s?(?:{BECAUSE})", plain, re.IGNORECASE)
+    if (
+        reason is not None
+        and DOUBT.search(plain) is None
+        and (said := _only_number(plain[: reason.start()])) is not None
+    ):
+        return _read(*said)
     again = _IN_BRACKETS.fullmatch(plain)
     if again is not None:
         first, second = quantity(again["first"]), quantity(again["second"])
         return second if first is not None and second is not None and _equal(first, second) else None
     among = _AMONG.fullmatch(plain)
-    if (
-        among is not None
-        and (whole := _only_number(among["whole"] or among["before"])) is not None
-        and DOUBT.search(plain) is None
-    ):
-        return _read(*whole)
-    return _in_two_units(plain)
+    if among is not None and (whole := _only_number(among["whole"] or among["before"])) is not None:
+        rest = plain[len(among["whole"] or among["before"]) :]
+        if DOUBT.search(plain) is None or (
+            _CONCLUDES.search(rest) is None and len(numerals(with_digits(rest)) or ()) <= 1
+        ):
+            return _read(*whole)
+    return _in_two_units(plain) or _broken_down(plain)
+
+
+_CONCLUDES = re.compile(r"\b(?:so|hence|thus|therefore|leav(?:es|ing)|only|answer|total|actually)\b", re.IGNORECASE)
+_EACH = re.compile(
+    r"\b(?:each|every|per|apiece|jeder?|jedem|je|chaque|chacune?|par|cada|ogni|ciascun\w|кажд\w+|кожн\w+|po|по|każd\w+|elk\w?|ieder\w?|hver|varje|vardera|her|mỗi|setiap|každ\w+|fiecare|κάθε|minden|joka|kullakin)\b"
+    r"|每|各|ずつ|씩|كل|هر|प्रत्येक|हर|প্রতি|כל",
+    re.IGNORECASE,
+)
+_APART = re.compile(r"\s?[:;(]\s?|,\s|\s-\s")
+
+
+def _broken_down(plain: str) -> Quantity | None:
+    """Return the whole of "6 chairs: 3 on each side" and "8 birds (5 here, 3 there)", where the parts bear it out."""
+    for apart in _APART.finditer(plain):
+        whole = _only_number(plain[: apart.start()])
+        parts = numerals(with_digits(plain[apart.end() :])) or ()
+        if whole is None or not parts:
+            continue
+        value, counts = whole[1].value, [part.value for part in parts]
+        shared = len(counts) == 1 and _EACH.search(plain, apart.end()) and 0 < counts[0] < value
+        if (shared and value % counts[0] == 0) or (len(counts) > 1 and sum(counts) == value):
+            return _read(*whole) if DOUBT.search(plain) is None else None
+    return None
 
 
 _IN_BRACKETS = re.compile(
@@ -381,7 +420,7 @@ _IN_BRACKETS = re.compile(
 )
 """The same again in another unit: "1.80 m (180 cm)"."""
 _AMONG = re.compile(
-    r"(?P<whole>[^,;()]{1,200})(?:\s-\s(?:that|which|up|down|compared)\b|[,;(]\s?(?:(?:and\s)?[a-z0-9]+(?:\s[a-z]+)?\sof\s(?:which|these|them|whom)\b|of\s(?:which|these|them|whom)\b"
+    r"(?P<whole>[^,;()]{1,200})(?:\s-\s(?:that|which|up|down|compared)\b|[,;(]\s?(?:(?:(?:and|although|though|even\sthough|but|while)\s)?(?:only\s)?[a-z0-9]+(?:\s[a-z]+)?\sof\s(?:which|these|them|whom)\b|of\s(?:which|these|them|whom)\b"
     r"|including\s|其中|(?:dont|davon|darunter|di\scui|waarvan)\s|(?:de\s(?:los|las)\scuales|из\s(?:них|которых))\s"
     r"|[そ]?のうち|うち|그\s?중)).{1,200}|(?P<before>.{1,200}?)\s\([^()]{10,200}\.\)",
     re.IGNORECASE,
@@ -406,6 +445,7 @@ _GROUPS: Final = (
     (re.compile(r"(?<![\w.,])([0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3})(?![\w,])"), ","),
     (re.compile(r"(?<![\w.,])([0-9]{1,3}(?:\.[0-9]{3})+)(?=,[0-9]+(?![\w.,]))"), "."),
     (re.compile(r"(?<![\w.,])([0-9]{1,3}(?:\.[0-9]{3}){2,})(?![\w.])"), "."),
+    (re.compile(r"(?<![\w.,])([1-9][0-9]{0,2}(?:\s[0-9]{3}){2,})(?![\w]|[.,][0-9])"), " "),
     (
         re.compile(
             r"(?<=\A)([-+]?[$€£¥]?\s?[1-9][0-9]{0,2}(?:\s[0-9]{3})+)(?=(?:[.,][0-9]+)?(?:\s?[^\d\W][^\d]{0,40}|\s?[%€$£°])?\Z)"
@@ -418,13 +458,33 @@ _COMMA: Final = re.compile(
 )
 
 
+_MEASURE: Final = (
+    r"(?:k|m|c|d|µ|μ)?(?:m|g|l|s|v|a|w|hz|pa|j|n|°|%)[²³]?(?![^\W\d_])|\S*(?:met|mèt|mét|мет|gram|грам|lit|лит)"
+)
+_SPACED_GROUP: Final = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\s[0-9]{3})+(?![\w]|[.,][0-9]{3})")
+_MONEY_IN_GROUPS: Final = re.compile(r"[0-9]\s?(?:đồng|đ|vnd|rupiah|idr|pesos?|lir[ae])(?![^\W\d_])", re.IGNORECASE)
+_DOTTED_GROUP: Final = re.compile(
+    rf"(?<![\w.,])[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+(?=\s(?!{_MEASURE}|{'|'.join(SCALES_ABROAD)})[^\W\d_]{{2,}}|\s?€)",
+    re.IGNORECASE,
+)
+"""`1.234 Besucher` in a language that groups by points: what is counted has no decimals."""
+_COMMA_DECIMAL: Final = re.compile(rf"(?<![\w.,])([0-9]{{1,6}}),([0-9]{{3}})(?=\s?(?:{_MEASURE}))", re.IGNORECASE)
 _COMMA_ALONE: Final = re.compile(
     r"(\D*[0-9]+),([0-9]{1,2}(?![0-9])\s(?!(?:and|or|y|e|et|und|o|ou|oder|i|и|или|to|a)\b)[^\W\d_]{2,}\D*)"
 )
 """One number with a comma that groups no thousands, and a word behind it: `19,99 lei`, `1,5 milhão`."""
 
 
-def _ungrouped(text: str) -> str:
+def ungrouped(text: str) -> str:
+    """Close up groups of digits, and write decimals with a point."""
+    code = written_in(text)
+    if code or _MONEY_IN_GROUPS.search(text):
+        text = _SPACED_GROUP.sub(lambda match: match[0].replace(" ", ""), text)
+        commas = not code or LANGUAGES[code].comma or code == "id"
+        text = _DOTTED_GROUP.sub(lambda match: match[0].replace(".", ""), text) if commas else text
+        if code and LANGUAGES[code].comma:
+            text = _COMMA_DECIMAL.sub(r"\1.\2", text)
+            text = re.sub(r"(?<![\w.,])([0-9]{1,6}),([0-9]{1,2}|(?<=0,)[0-9]{3,9})(?![\w,])", r"\1.\2", text, count=1)
     for pattern, sign in _GROUPS:
         text, count = pattern.subn(lambda match, sign=sign: match[1].replace(sign, ""), text)  # type: ignore[misc]
         if count and sign in ". ":
@@ -479,7 +539,17 @@ def _only_number(text: str) -> tuple[str, Numeral] | None:
     if found is not None and (found == () or says_another(text)):
         text = _SAID_AGAIN.sub(r"\1", with_digits(text))
         found = numerals(text)
+    if found is not None and len(found) == 2:
+        years = [one for one in found if _IN_YEAR.fullmatch(text, max(0, one.start - 14), one.end)]
+        found = tuple(one for one in found if one not in years) if len(years) == 1 else found
     return (text, found[0]) if found is not None and len(found) == 1 else None
+
+
+_IN_YEAR = re.compile(
+    r"(?:.{0,12}?(?<![^\W\d_]))?(?:in|for|of|since|during|im\sjahr|en|em|nel|в|у|w|năm|tahun|år|i|vuonna|in\sthe\syear|op|anul|το|στο|عام|سنة|سال)\s(?:1[89]|20)[0-9]{2}",
+    re.IGNORECASE,
+)
+"""A year that says when: "in 2018 it was 5"."""
 
 
 def _read(text: str, number: Numeral) -> Quantity | None:
@@ -503,11 +573,12 @@ def _read(text: str, number: Numeral) -> Quantity | None:
     if word and not after.startswith(" ") and unit_named(word).dimension.startswith("word:"):
         return None  # letters grown onto the digits that are no unit: a name, a variable, a code
     if not word:
-        return Quantity(value, about=about)
+        return Quantity(value, about=about and scale == 1 and value.denominator == 1)
     unit = unit_named(word)
     if unit.dimension == ORDINAL and after.startswith(" "):
         return None
-    return Quantity(value, unit, about)
+    # Of what is measured every statement is rounded; only a count that is "about 5" is another one.
+    return Quantity(value, unit, about and unit.dimension.startswith("word:") and scale == 1)
 
 
 def _is_formula(text: str) -> bool:
@@ -523,7 +594,7 @@ def _scale(after: str) -> tuple[int, str]:
     if myriad:
         return _MYRIADS[myriad[1]], after[myriad.end() :]
     word = re.match(r"\s?([^\W\d_][^\s\d.,;:!?()\"]*)", after)
-    scale = (SCALES.get(name := word[1].casefold()) or _SCALES_ABROAD.get(name)) if word else None
+    scale = (SCALES.get(name := word[1].casefold()) or SCALES_ABROAD.get(name)) if word else None
     if word is None or scale is None:
         return 1, after
     further, rest = _scale(after[word.end() :])  # "3 mil millones"

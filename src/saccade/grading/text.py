@@ -103,6 +103,8 @@ class TextGrader:
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """Return the verdict; see `Grader.grade`."""
         golds = golds_of(task)
+        if answer is not None and any("," in gold for gold in golds):
+            answer = _NUMBERED_LINES.sub(lambda found: ", ".join(_LINE_NUMBER.split(found[0])[1:]), answer)
         verdict = judged(answer, task, lambda prediction: _compare(prediction, golds))
         if verdict.accepted or answer is None:
             return verdict
@@ -110,6 +112,10 @@ class TextGrader:
         return stressed[0] if stressed and stressed[0].accepted else verdict
 
 
+_NUMBERED_LINES = re.compile(r"\A(?:(?:[0-9]{1,2}[.)]|[-*•])\s[^\n]{1,80}(?:\n|\Z)){2,40}")
+_LINE_NUMBER = re.compile(r"(?:\A|\n)(?:[0-9]{1,2}[.)]|[-*•])\s")
+_RANGE = re.compile(r"(?<=[0-9])\s?(?:-|to)\s?(?=[0-9])")
+_LIST = re.compile(r",\s(?:(?:and|und|et|y|e|и)\s)?|\s(?:and|und|et|y|e|и)\s|\n")
 _SUBSCRIPT = re.compile(r"(?<=[a-z)])_(?:([0-9])(?![0-9])|\{([0-9]{1,3})\})")  # H_2O
 
 
@@ -142,64 +148,123 @@ def starts_as_number(text: str) -> bool:
     return re.match(r"[-+~]?\s?[$€£¥]?\s?-?\.?[0-9]", bare(text)) is not None
 
 
-# Sentences that state one thing and nothing else: "This is X", "Es ist X zu sehen", `这是X`, `X가 있습니다`.
+# Sentences that state one thing and nothing else: what follows a verb to the end ("This is X", "Hier steht X"), or
+# stands before one that ends the sentence: `这是X`, `X가 있습니다`.
+_LINKS: Final = r"""
+    is are was were 's says say reads shows show displays depicts spells indicates takes lasts costs weighs
+    departs leaves(?=\sat) arrives opens closes starts begins ends belongs\sto looks\slike points\s(?:to|at) holds wears
+    contains appears\sto\sbe seems\sto\sbe wins won holding wearing playing riding eating (?:can|could)\ssee I\ssee
+    (?:would|'d)\s(?:say|answer|call\sit)(?:\sit(?:'s|\sis))? believe\sthis\sis gives\sthe\s\w+\sas
+    ist sind lautet heißt steht zeigt kostet dauert zu\ssehen\sist handelt\ssich\sum es\sgibt sieht\sman
+    trägt gehört spielen spielt hält
+    est sont était c'est s'appelle indique affiche représente coûte dure il\sy\sa on\s(?:voit|lit) (?:joue|jouent)\s(?:au|à\sla)
+    es está pone indica muestra representa se\s(?:ve|llama|lee|trata\sde) hay cuesta (?:juegan?)\s(?:al|a\sla)
+    é são diz mostra há chama-se trata-se\sd[eao] custa lê-se
+    è sono c'è si\s(?:vede|chiama|legge|tratta\sdi) rappresenta
+    это гласит написано указано изображ[её]н[аоы]? показан[аоы]? видн[аоы]? стоит лежит сидит висит называется
+    является є це зображен[оаий]+
+    jest są przedstawia pokazuje widać nazywa\ssię znajduje\ssię napisano kosztuje
+    zijn staat heet toont kost draagt är visar heter står(?:\sdet)? syns finns(?:\sdet)? er(?:\sdet)? viser ses hedder finnes koster
+    adalah ialah menunjukkan bertuliskan terdapat là có ghi viết
+    είναι υπάρχει γράφει δείχνει φαίνεται este sunt arată scrie se\svede je jsou stojí ukazuje vidím vidíme kuvassa\son látható
+    kuna هو هي هذا هذه\sصورة في\sالصورة בתמונה\sרואים
+""".split()  # noqa: SIM905
+_LINK = re.compile(
+    rf"(?<![^\W\d_])(?:{'|'.join(_LINKS)})(?![^\W\d_]):?(?<!\s)\s?|'s\s|'est\s|\A(?:é|è|es|to|bu(?:\sbir)?)\s",
+    re.IGNORECASE,
+)
+_FURTHER: Final = re.compile(
+    r"(?:(?:called|named|labell?ed|titled|dated|addressed|written|painted|made|signed|directed|published|located|played|set|scheduled|caused|driven|earliest|latest|first|last"
+    r"|on|la|le|der|zu|datiert|datée?|fechad[oa]|dirigid[oa]|adressée?)\s)?(?:(?:at|to|by|on|in|from|as|of|um|am|à|a\slas|às|alle|в|o|om|kl\.?|saat|lúc|pukul)\s)?",
+    re.IGNORECASE,
+)
 _UP_TO: Final = r"(?P<said>[^.!?:;\n]{1,80}?)"
 _STATED: Final = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
-        r"(?:the|it|this|that|he|she|they)\b[^.!?:;,\n]{0,60}?(?:\s(?:is|are|was|were)|'s)\s(?:called\s|named\s)?"
-        + _UP_TO,
-        r"the\b[^.!?:;,\n]{0,60}?\s(?:shows?|says|reads|displays|depicts|spells)\s(?:as\s)?(?P<said>(?:[^.!?:;\n]|:(?=[0-9])){1,80}?)",
         r"the\b[^.!?:;,\n]{0,60}?\s(?:shows?|depicts|illustrates|represents)\sthe\sprocess\sof\s" + _UP_TO,
-        r"(?:на|в)\s[^\W\d]+\s(?:изображ[её]н[аоы]?|показан[аоы]?|видн[аоы]|стоит|лежит|сидит|висит)\s" + _UP_TO,
-        r"(?:это|це)\s" + _UP_TO,
-        r"(?:هذه\sصورة\s|هذا\s|هذه\s|[^\W\d]+(?:\s[^\W\d]+){0,3}\s(?:هي|هو)\s)" + _UP_TO,
         r"(?:[^\x00-\x7f]{1,20}?(?:是|为)|这是|這是)(?:一[个個只隻头頭条條张張辆輛座匹位]?)?" + _UP_TO,
         r"(?:[^\x00-\x7f\s]{1,20}は)?\"?" + _UP_TO + r"\"?(?:です|である|だ)",
         r"(?:[가-힣]+\s){1,4}[가-힣]*(?:은|는|이|가)\s" + _UP_TO + r"(?:입니다|이다|이에요|예요)",
         r"(?:[가-힣]+\s){1,4}" + _UP_TO + r"(?:이|가)\s있습니다",
+        r"(?:写真|画像|絵)に?は?(?P<said>[^.!?:;\n]{1,40}?)が(?:写っています|あります|います|見えます)",
+        r"(?:图中|图片中|照片中|画面中|圖中|照片裡)?(?:有|显示的是|顯示的是)(?:一?[个個只隻头頭条條张張辆輛座匹位棵把])?"
+        + _UP_TO,
+        r"(?:resimde|görselde|fotoğrafta)\s(?:bir\s)?(?P<said>[^.!?:;\n]{1,40}?)\s(?:var|görünüyor)",
+        r"a\sképen\s(?:egy\s)?(?P<said>[^.!?:;\n]{1,40}?)\s(?:látható|van)",
         r"[\u0900-\u097f]+\s(?:में|पर)\s(?:एक\s)?" + _UP_TO + r"\s(?:है|हैं|दिख(?:ता|ती|ाई\sदेता|ाई\sदेती)\sहै)",
         r"यह\s(?:एक\s)?" + _UP_TO + r"\s(?:है|हैं)",
-        r"(?:la|el|le|les|l'|il|lo|o|a|das|die|der|de|het)\s?[^\W\d]+(?:\s[^\W\d]+){0,4}\s(?:es|est|è|é|ist|is)\s"
-        + _UP_TO,
-        r"es\shandelt\ssich\sum\s" + _UP_TO,
-        r"es\s(?:ist|sind)\s" + _UP_TO,
-        r"(?:es(?!\s(?:handelt|ist|sind))|é|è|c'est|ce\ssont|esto\ses|esta\ses|este\ses|isto\sé|este\sé|esta\sé|questo\sè|questa\sè|das\sist|dies\sist|dit\sis|to\sjest"
-        r"|det\sär|bu\sbir|bu|ini\sadalah|đây\slà)\s" + _UP_TO,
         r"(?:auf|in)\s(?:dem|diesem)\s[^\W\d]+\s(?:ist|sind|sieht\sman)\s"
         + _UP_TO
         + r"(?:\s(?:zu\ssehen|abgebildet|dargestellt))?",
+        r"[^.!?:;,\n\"]{0,80}?\s?\"\s?(?P<said>[^\"\n]{1,120}?)\s?\"\s?(?:と(?:書|表示|記載|あり)[^\s\d]{0,12}|(?:이?라고\s|라고\s)?[가-힣\s]{0,14}|zu\slesen|geschrieben|yazıyor|yazmaktadır|लिखा\s(?:हुआ\s)?है)?",
     )
 )
 _ASIDE = re.compile(
-    r"\s?\([^()]{1,80}\)\Z|,\s(?:seen|standing|also|which|who|that|an?|the|dessen|das|die|der|que|qui|una?|une|el|la|le|i\.e\.)\s.*"
-    r"|\s(?:in|at|on|near|standing|seen|located|im|dans|nel|nella|em|на|في)\s.*",
+    r"\s?\([^()]{1,80}\)\Z|,\s(?:seen|standing|also|which|who|that|an?|the|followed|with|standing|sitting|стоящ\w+|лежащ\w+|dessen|das|die|der|que|qui|una?|une|el|la|le|seguid[oa]|suivie?|gefolgt|за|i\.e\.)\s.*"
+    r"|\s(?:in|at|on|near|standing|seen|located|im|dans|nel|nella|em|на|в|у|под|рядом|возле|في|en|junto|sobre|sur|contre|apoyad[oa]|appuyée?|an|auf|neben|vor|mit|unter|na|w|przy|obok|dựng|đứng|nằm|đang|bên|cạnh|trên|ở"
+    r"|di|yang|på|op|naast|tegen|oparty|oparta|against|beside|next|under|with|by|for|from|sitting|lying|parked|leaning)\s.*",
     re.IGNORECASE,
 )
 """What follows the thing itself: "the Eiffel Tower in Paris, seen from below"."""
-_EITHER = re.compile(r"\b(?:or|and|und|oder|y|o|et|ou|e|и|или)\s|[和或と]|,\s\w+,\s\w+", re.IGNORECASE)
+_EITHER = re.compile(
+    r"\b(?:or|and|und|oder|y|o|et|ou|e|и|или|if|whether|unlike|than)\s|[和或と](?!書|表示|記載|あり)|,\s\w+,\s\w+|\?",
+    re.IGNORECASE,
+)
 _NOT_BUT = re.compile(r"not\s(?:an?\s|the\s)?[^,.;]{1,60}?,?\sbut\s(?P<said>[^,.;]{1,80})[.!]?", re.IGNORECASE)
 _ARTICLE = re.compile(
-    r"\A(?:(?:an?|eine?|einen|einem|un|una|une|uno|um|uma|een|ett|एक)\s(?=[^\W\d_]{2})"
-    r"|the\s(?=[^\W\d_]+\s)|(?:el|la|le|les|der|die|das|il|lo|o|de|het)\s(?=[^\W\d_]+(?:\s|\Z)))",
+    r"\A(?:(?:an?|eine?|einen|einem|un|una|une|uno|um|uma|een|ett?|en|egy|ένας?|μια|μία|sebuah|seekor|seorang|một\s(?:chiếc|con|cái|quả|cây|bức|tòa|ngôi)|एक)\s(?=[^\W\d_]{2})"
+    r"|the\s(?=[^\W\d_]{3})|(?:el|la|le|les|der|die|das|il|lo|o|de|het)\s(?=[^\W\d_]+(?:\s|\Z)))",
     re.IGNORECASE,
 )
 _HYPHEN = re.compile(r"(?<=[^\W\d_]{2})-(?=[^\W\d_]{2})")
 _ITEM_NAMES = re.compile(r'\{\s*"[^"{}]{1,40}"\s*:\s*"(?P<said>[^"{}]{1,200})"\s*\}')
 
 
-def _readings(prediction: str) -> Iterator[str]:
+def _readings(prediction: str, listed: bool) -> Iterator[str]:
     """Yield what a prediction says: itself, and what a sentence says that holds nothing else."""
     yield prediction
     held = _ITEM_NAMES.fullmatch(prediction.strip()) or _NOT_BUT.fullmatch(prediction)
     if held is not None:
         yield held["said"]
-    elif DOUBT.search(prediction) is None and _EITHER.search(prediction) is None:
-        plain = prediction.strip().removesuffix(".").removesuffix("!")
-        for found in (form.fullmatch(plain) for form in _STATED):
-            if found is not None:
-                yield found["said"]
-                yield _ASIDE.sub("", found["said"], count=1)
+    elif DOUBT.search(prediction) is None and (listed or _EITHER.search(prediction) is None):
+        first, *others = _SENTENCES.split(prediction.strip())
+        sentences = [first, *(one for one in others if _REMARKS.match(one) is None)]
+        stating = [said for said in map(_statements, sentences) if said]
+        yield from stating[0] if len(stating) == 1 else ()
+
+
+_SENTENCES = re.compile(r"(?<=[^\W_]{2}[.!])\s+(?=[^\Wa-z])|(?<=です\.)\s?|(?<=ます\.)\s?")
+
+
+_SURE = re.compile(
+    r"\A(?:definitely|certainly|clearly|obviously|surely)\s(?:(?:it's|it\sis)\s)?|\b(?:most\s|very\s)?likely\s",
+    re.IGNORECASE,
+)
+_REMARKS = re.compile(
+    r"(?:it|he|she|they|these)\s(?:is|are|was|were|has|have|can|appears?)\s(?:\w+ing|in|on|at|near|next|very|also|located|visible|parked|seen|known|a\s\w+\s\w+)\b",
+    re.IGNORECASE,
+)
+"""A sentence that says more of what was named: "It is lying on a couch"."""
+_SETTING = re.compile(
+    r"(?:according|based|from|in|on|at|judging|looking|as|given|so|thus|therefore|hence|auf|im|laut|dans|sur|selon|d'après|en|según|no|na|em|nel|sul|на|в|trong|trên|op|på|w|v|di|pada)"
+    r"\b[^,]{0,80},[^,]*\Z",
+    re.IGNORECASE,
+)
+"""A sentence that begins with where or when: "In the picture, the car is red"."""
+
+
+def _statements(sentence: str) -> list[str]:
+    """Return what a sentence may state, without and with what stands beside it."""
+    plain = _SURE.sub("", sentence.strip().removesuffix(".").removesuffix("!"))
+    found = [match["said"] for match in (form.fullmatch(plain) for form in _STATED) if match is not None]
+    for link in _LINK.finditer(plain):
+        if "," in plain[: link.start()] and _SETTING.match(plain[: link.start()]) is None:
+            continue  # "Tokyo Tower, whose model is the Eiffel Tower"
+        rest = plain[link.end() :]
+        found += [rest, rest[_FURTHER.match(rest).end() :]]  # type: ignore[union-attr]
+    found = [said.strip(' "') for said in dict.fromkeys(found) if 0 < len(said) <= 120]
+    return [*found, *(_ASIDE.sub("", said, count=1) for said in found)]
 
 
 def _same(said: str, gold: str) -> bool:
@@ -207,8 +272,11 @@ def _same(said: str, gold: str) -> bool:
     if same_text(said, gold):
         return True
     first, second = (_HYPHEN.sub(" ", _ARTICLE.sub("", bare(text), count=1)) for text in (said, gold))
+    if "," in second and _LIST.search(first) and (items := _LIST.split(first)) == _LIST.split(second):
+        return len(items) > 1
     day = date_of(first)
-    if first == second != "" or (day is not None and day == date_of(second)):
+    ranges = [_RANGE.sub("-", one) for one in (first, second)]
+    if first == second != "" or ranges[0] == ranges[1] != second or (day is not None and day == date_of(second)):
         return True
     if second[:1].isdigit() and _measures(target := quantity(gold)) and _measures(answer := quantity(said)):
         return answer is not None and target is not None and same_quantity(answer, target)
@@ -217,7 +285,7 @@ def _same(said: str, gold: str) -> bool:
 
 
 def _compare(prediction: str, golds: tuple[str, ...]) -> Verdict:
-    if any(_same(one, gold) for one in _readings(prediction) for gold in golds):
+    if any(_same(one, gold) for gold in golds for one in _readings(prediction, "," in gold)):
         return right("same text", prediction)
     return wrong("another text", prediction)
 

@@ -24,8 +24,8 @@ from .fork import Forker, NextStep
 from .jail import JailPlan, enter, rehearse
 from .preload import add_cjk_font, fix_machine, warm_up
 from .root import NAMESPACES, WORKSPACE, Standing, build_private_root, plan_root
-from .wire import GuestConfig
-from .workspaces import FAMILY_SESSIONS, Places, PlainWorkspaces, fill_stock, stocked
+from .wire import FAMILY_SESSIONS, GuestConfig
+from .workspaces import Places, PlainWorkspaces, fill_stock, stocked
 
 _SYSTEM = (
     *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64", "/usr/share/zoneinfo"),

@@ -18,13 +18,7 @@ from collections.abc import Iterable
 from glob import escape, glob
 from typing import Any
 
-_BY_THEIR_NAME = "base64 collections cv2 decord io itertools json math matplotlib numpy os random re string sys PIL"
-PRELOAD: dict[str, str] = {
-    **{name: name for name in _BY_THEIR_NAME.split()},
-    **{name: f"PIL.{name}" for name in ("Image", "ImageDraw", "ImageEnhance", "ImageFilter", "ImageOps")},
-    **{"VideoReader": "decord:VideoReader", "cpu": "decord:cpu", "np": "numpy", "plt": "matplotlib.pyplot"},
-}
-"""Name -> the module that it stands for, or `module:name in it`. `decord` is `guest.video`."""
+from .wire import PRELOAD
 
 SEED = 0
 """Random numbers of every session start from here, so that a run can be repeated."""

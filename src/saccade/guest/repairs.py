@@ -26,7 +26,8 @@ from typing import Any
 from PIL import Image
 
 from . import lenient
-from .preload import PRELOAD, lookup
+from .preload import lookup
+from .wire import PRELOAD
 
 Log = Callable[[str], None]
 """Called with one sentence for every repair that was made."""

@@ -35,6 +35,17 @@ STDERR_FD = 104
 FIRST_FREE_FD = 105
 """Descriptor numbers of a session; everything between 3 and 99 belongs to the program."""
 
+FAMILY_SESSIONS = 256
+"""Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
+
+_BY_THEIR_NAME = "base64 collections cv2 decord io itertools json math matplotlib numpy os random re string sys"
+PRELOAD: dict[str, str] = {
+    **{name: name for name in (*_BY_THEIR_NAME.split(), "uuid", "PIL")},
+    **{name: f"PIL.{name}" for name in ("Image", "ImageDraw", "ImageEnhance", "ImageFilter", "ImageOps")},
+    **{"VideoReader": "decord:VideoReader", "cpu": "decord:cpu", "np": "numpy", "plt": "matplotlib.pyplot"},
+}
+"""Name in a session -> the module that it stands for, or `module:name in it`. `decord` is `guest.video`."""
+
 WireMessage = dict[str, Any]
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 
 from .folders import empty_folder
 from .syscalls import syscall
+from .wire import FAMILY_SESSIONS
 
 # The kernel's mount calls. They need Linux 5.12 and CAP_SYS_ADMIN over the calling process's mount namespace, and raise
 # OSError as the kernel does. Mounts are made detached, as descriptors, and appear in the tree only when attached;
@@ -93,8 +94,6 @@ def enter_root() -> None:
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-FAMILY_SESSIONS = 256
-"""Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
 _FAMILIES_AT_ONCE = 256
 _MOUNTS_AHEAD, _NEIGHBOURS = 24, 2
 

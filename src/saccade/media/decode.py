@@ -139,9 +139,8 @@ def decode(
 
     Without `keep_alpha`, transparency is composited on `background` (RGB, 0..255).
 
-    Raises:
-        TooLargeError: the file or the picture is beyond `limits`.
-        DecodeError: the bytes are broken, truncated, empty or of an unknown format.
+    Raises `TooLargeError`: the file or the picture is beyond `limits`; `DecodeError`: the bytes are broken, truncated,
+    empty or of an unknown format.
     """
     plain = decode_plain(data, limits=limits)
     if keep_alpha and plain.mode == "RGBA":
@@ -186,9 +185,8 @@ def decode_smaller(data: Source, most_pixels: int, *, limits: DecodeLimits = DEF
 def decode_pages(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> tuple[Decoded, ...]:
     """Decode every page of a TIFF that is a picture of its own, not a preview or a mask of another.
 
-    Raises:
-        TooLargeError: also for more pages than `limits.pages`, or for too many pixels of all pages together.
-        DecodeError: also if there is nothing but a preview, as in the raw files of cameras.
+    Raises `TooLargeError`: also for more pages than `limits.pages`, or for too many pixels of all pages together;
+    `DecodeError`: also if there is nothing but a preview, as in the raw files of cameras.
     """
     pages: list[Decoded] = []
     pixels = 0
@@ -284,6 +282,8 @@ def _opened(data: Source, limits: DecodeLimits) -> Iterator[Image.Image]:
             try:
                 image = Image.open(file, formats=("HEIF",) if heic else _READERS)
             except UnidentifiedImageError as error:
+                if heic:
+                    raise DecodeError("the HEIC picture cannot be decoded. Get it again from its source.") from error
                 if said := refusal(head):
                     raise UnknownFormatError(said) from error
                 raise
@@ -502,11 +502,12 @@ def kind(head: bytes) -> str:
     """Return `pdf`, `heic`, or an empty text for everything else, from the first bytes of a file."""
     if b"%PDF-" in head[:1024]:
         return "pdf"
-    if head[4:8] == b"ftyp" and head[8:12] in _HEIF:
+    if head[4:8] == b"ftyp":
         brands = head[16 : int.from_bytes(head[:4], "big")]
         compatible = {brands[at : at + 4] for at in range(0, len(brands), 4)}
-        avif = head[8:12] not in _HEIC and b"avif" in compatible and not compatible.intersection(_HEIC)
-        return "" if avif else "heic"
+        if head[8:12] in _HEIC or (compatible.intersection(_HEIC[:4]) and head[8:12] not in (b"avif", b"avis")):
+            return "heic"
+        return "heic" if head[8:12] in _HEIF and b"avif" not in compatible else ""
     return ""
 
 
@@ -554,7 +555,8 @@ def refusal(head: bytes) -> str:
     """Return what a file is that is not read, and what to do about it; empty if its first bytes say nothing."""
     if kind(head) == "pdf":
         return "it is a PDF, and one picture was asked for. Save the page that is meant as PNG."
-    text = head[:_HEAD].decode("latin-1")
+    wide = head.startswith((b"\xff\xfe<\0", b"\xfe\xff\0<"))
+    text = head[:_HEAD].decode("utf-16" if wide else "latin-1", "replace")
     for beginning, name, advice in _NOT_READ:
         if re.match(beginning, text, re.DOTALL | re.IGNORECASE):
             return f"it is {name}, which is not read here. {advice}."

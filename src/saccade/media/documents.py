@@ -17,7 +17,6 @@ Source = bytes | Path
 _POINTS: Final = 72
 """Per inch, the unit of a PDF."""
 
-
 _pdfium = Lock()
 """PDFium may be called by one thread at a time."""
 

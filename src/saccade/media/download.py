@@ -34,10 +34,8 @@ def name_in(url: str) -> str:
 def download(url: str, target: Path, *, most_bytes: int, seconds: float) -> None:
     """Write what `url` gives to the new file `target`.
 
-    Raises:
-        TooLargeError: it has more than `most_bytes`.
-        MediaError: it cannot be had, not within `seconds`, or the address leads away from http and https, or from a
-            public one into a private network.
+    Raises `TooLargeError`: it has more than `most_bytes`; `MediaError`: it cannot be had, not within `seconds`, or the
+    address leads away from http and https, or from a public one into a private network.
     """
     end = time.monotonic() + seconds
     request = urllib.request.Request(url, headers={"User-Agent": "saccade", "Accept": "image/*, video/*, */*;q=0.5"})

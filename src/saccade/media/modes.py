@@ -149,7 +149,6 @@ def _stretched(values: NDArray[np.float64], low: float, high: float) -> NDArray[
 MAX_ASPECT_RATIO: Final = 200
 """Longer side to shorter side, beyond which a picture is refused."""
 
-
 Rounding = Callable[[float], int]
 
 
@@ -221,8 +220,7 @@ POLICIES: Final[Mapping[str, PixelBudget | None]] = MappingProxyType(
 def policy(name: str) -> PixelBudget | None:
     """Return the named budget; None for `none`.
 
-    Raises:
-        RegistryError: no budget has that name; suggests the nearest.
+    Raises `RegistryError`: no budget has that name; suggests the nearest.
     """
     if name not in POLICIES:
         raise RegistryError(f"there is no pixel budget {name!r}. {did_you_mean(name, POLICIES)}".rstrip())

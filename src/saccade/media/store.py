@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from PIL import Image
 
-from saccade.core.disk import writing
+from saccade.core.disk import sync, writing
 from saccade.core.png import quick_png
 from saccade.errors import MediaError, MissingMediaError, TooLargeError
 from saccade.media.decode import (
@@ -56,7 +56,6 @@ from saccade.record.content import ImageMode, ImagePart, VideoPart
 
 if TYPE_CHECKING:
     from saccade.media.video import VideoFacts
-
 
 ImageFormat = Literal["PNG", "JPEG", "WEBP"]
 
@@ -124,8 +123,7 @@ def data_url(data: bytes) -> str:
 def from_base64(text: str) -> bytes:
     """Return the bytes of base64 as clients write it: with line breaks, without padding, in the alphabet of URLs.
 
-    Raises:
-        ValueError: it is no base64.
+    Raises `ValueError`: it is no base64.
     """
     plain = "".join(text.split()).translate(_URL_SAFE).rstrip("=")
     return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -232,8 +230,7 @@ class MediaStore:
     def put_pages(self, source: bytes | Path) -> Pages:
         """As `put_bytes`; of a PDF, and of a TIFF with several pages, each page is a picture.
 
-        Raises:
-            TooLargeError: also for more pages than the store's limits allow.
+        Raises `TooLargeError`: also for more pages than the store's limits allow.
         """
         limits, head = self.limits, first_bytes(source)
         if kind(head) == "pdf":
@@ -283,8 +280,7 @@ class MediaStore:
     ) -> VideoPart:
         """Store an encoded video, or the file at a path, as it is, after `media.video.probe` has looked at it.
 
-        Raises:
-            MediaError: as `probe` does; it calls the video `name`, or by its path.
+        Raises `MediaError`: as `probe` does; it calls the video `name`, or by its path.
         """
         from saccade.media.video import probe
 
@@ -313,9 +309,8 @@ class MediaStore:
     def get_bytes(self, sha256: str) -> bytes:
         """Return the stored bytes.
 
-        Raises:
-            MissingMediaError: there are none.
-            MediaError: with `verify`, they are not the bytes that were stored.
+        Raises `MissingMediaError`: there are none; `MediaError`: with `verify`, they are not the bytes that were
+        stored.
         """
         try:
             data = self.path(sha256).read_bytes()
@@ -399,7 +394,7 @@ class MediaStore:
         target = self.path(name)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(partial, target)
-        _sync_folder(target.parent)
+        sync(target.parent)
 
     def _holds(self, target: Path, data: bytes) -> bool:
         # The size alone finds what a power cut leaves of a file; a verifying store looks at every byte.
@@ -448,11 +443,3 @@ def _copy(source: str | os.PathLike[str], target: Path, most: int, setting: str)
             raise
         raise MediaError(f"{os.fspath(source)} cannot be read: {error.strerror or error}. Check the path.") from error
     return digest.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

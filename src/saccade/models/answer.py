@@ -117,47 +117,82 @@ def sent_whole(content: bytes) -> list[Sent]:
 # Errors that come with a status of 200: in a body, in a choice, in an event of a stream.
 
 _CODES: Final[Mapping[int, str]] = {
-    400: "badrequesterror bad_request failed_precondition context_length_exceeded value_error validation_error "
-    "string_above_max_length unprocessableentityerror empty_image_file failed_to_download_image",
-    401: "invalid_api_key authentication_error unauthenticated unauthorized authenticationerror",
-    402: "billing_error insufficient_credits payment_required",
-    403: "permission_error permission_denied forbidden permissiondeniederror",
-    404: "not_found_error notfounderror not_found model_not_found",
+    400: "bad_request failed_precondition context_length_exceeded value validation string_above_max_length "
+    "unprocessable_entity empty_image_file failed_to_download_image 1210 1212 1213 1214 1215",
+    401: "invalid_api_key authentication unauthenticated unauthorized 1000 1001 1002 1003 1004",
+    402: "billing insufficient_credits insufficient_balance payment_required 1113",
+    403: "permission permission_denied forbidden access_denied",
+    404: "not_found model_not_found resource_not_found 1211",
     413: "request_too_large image_too_large image_file_too_large",
-    429: "rate_limit_error rate_limit_exceeded ratelimiterror resource_exhausted too_many_requests insufficient_quota",
+    429: "rate_limit rate_limit_exceeded resource_exhausted too_many_requests insufficient_quota throttling "
+    "1302 1303 1304 1305",
 }
+"""Status -> codes and types of errors, in small letters without `error` at the end; the numbers are GLM's."""
 _STATUS: Final = {word: status for status, words in _CODES.items() for word in words.split()}
 _REFUSES: Final = re.compile(r"^(invalid|unsupported|image_|content_filter|content_policy)")
+_MINIMAX: Final = {1002: 429, 1004: 401, 1008: 402, 1026: 400, 1027: 400, 1042: 400, 2013: 400, 2049: 401}
+_CODE_NAMES: Final = ("code", "status", "status_code", "statusCode", "http_code", "error_code")
+_TYPE_NAMES: Final = ("code", "status", "type", "__type", "error_type")
+_WORD_NAMES: Final = ("message", "Message", "msg", "detail", "error_msg", "error_message")
+_IN_WORDS: Final = re.compile(
+    r"\b(?i:error|status)(?: code)?\W{0,3}(?P<code>[45]\d\d)\b|(?P<name>[A-Z]\w+)(?:Error|Exception)\b"
+)
+_PHRASES: Final = {
+    401: re.compile(r"(invalid|incorrect|missing|no) api.?key|unauthorized", re.IGNORECASE),
+    404: re.compile(r"\bmodel\b.{0,80}(not found|does not exist)|no such model|\Anot found\W*\Z", re.IGNORECASE),
+}
 
 
 def raise_sent(body: object, *, flat: bool = False) -> None:
-    """Raise the error that `body` holds under `error`, or is itself where `flat` allows it.
+    """Raise the error that `body` holds under `error`, or is itself where `flat` allows it or its code says so.
 
     Raises:
         SentError: it holds one; its own code says whether another try may help, and without one it may.
     """
+    if isinstance(body, list) and len(body) == 1:  # Google
+        body = body[0]
     if not isinstance(body, Mapping):
         return
-    error = body.get("error")
+    error = body.get("error") or next(iter(body.get("errors") or ()), None)
     if not error and isinstance(base := body.get("base_resp"), Mapping) and base.get("status_code"):  # MiniMax
-        error = {"message": base.get("status_msg"), "code": base["status_code"]}
-    if not error and (flat or body.get("object") == "error"):
-        error = body
+        error = {"message": base.get("status_msg"), "code": _MINIMAX.get(base["status_code"], base["status_code"])}
+    if not error and (body.get("object") == "error" or (not body.get("choices") and (_number(body) or flat))):
+        error = body if any(body.get(name) for name in _WORD_NAMES) else None
     if error:
-        inner: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": str(error)}
-        raise SentError(_status(inner), error_details(inner, "no reason was given"))
+        inner = error if isinstance(error, Mapping) else {**body, "message": str(error), "error": None}
+        inner = inner["error"] if isinstance(inner.get("error"), Mapping) else inner
+        if isinstance(inner.get("detail"), list):  # FastAPI
+            inner = {"code": 422, **inner, "message": json.dumps(inner["detail"])}
+        details = error_details(inner, "no reason was given")
+        raise SentError(_status(inner, details.words), details)
 
 
-def _status(error: Mapping[str, Any]) -> int:
-    values = [error.get(name) for name in ("code", "status", "status_code", "http_code", "type")]
-    for value in values:
-        if str(value).isdigit() and 400 <= int(str(value)) < 600:
-            return int(str(value))
-    words = [str(value).lower() for value in values if isinstance(value, str)]
+def _number(error: Mapping[str, Any]) -> int:
+    """Return the status of HTTP that an error names; 0 for none."""
+    values = (str(error.get(name)) for name in (*_CODE_NAMES, "type"))
+    return next((int(value) for value in values if value.isdigit() and 400 <= int(value) < 600), 0)
+
+
+def _status(error: Mapping[str, Any], words: str) -> int:
+    if number := _number(error):
+        return number
+    if (status := _of_words(str(error[name]) for name in _TYPE_NAMES if error.get(name))) is not None:
+        return status
+    found = _IN_WORDS.search(words)
+    if found and found["code"]:
+        return int(found["code"])
+    if found and (status := _of_words([found["name"]])) is not None:
+        return status
+    return next((status for status, phrase in _PHRASES.items() if phrase.search(words)), 500)
+
+
+def _of_words(words: Iterable[str]) -> int | None:
     for word in words:
+        word = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.split(r"[#.:]", word)[-1]).lower()
+        word = re.sub(r"_?(error|exception)$", "", word) or word
         if word in _STATUS or _REFUSES.match(word):
             return _STATUS.get(word, 400)
-    return 500
+    return None
 
 
 _NO_ANSWER = (

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from saccade.core.plugins import install
 from saccade.core.retry import OutageError, retry_after
 from saccade.errors import ContextLimitError, ModelDeniedError, ModelRefusedError, SaccadeError, UnavailableError
-from saccade.models.manners import ROLE_KINDS, kind_of
+from saccade.models.manners import OWN_ERRORS, kind_of
 
 # Full contexts and spent budgets have no standard error code, and any server may answer behind one address, so all
 # known words are tried for each provider, which may add its own. Unknown words mean a refused request.
@@ -292,7 +292,7 @@ class PackageErrors:
             if status in (*_DENIED, _TIME_OUT)
             else kind_of(status, " ".join((details.words, details.code, details.kind)))
         )
-        if kind and (400 <= status < 500 or kind in ROLE_KINDS) and not details.filtered:
+        if kind and (400 <= status < 500 or kind in OWN_ERRORS) and not details.filtered:
             advice = _ADVICE.get(status, _ADVICE[400])
             return OtherMannerError(f"{who} refused the request ({status}): {detail}. {advice}", kind, detail)
         if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
@@ -357,10 +357,9 @@ def _details(error: Any) -> ErrorDetails:
 
 def error_details(error: Mapping[str, Any], otherwise: str) -> ErrorDetails:
     """Read the object in which a server says what is wrong; `otherwise` are the words where it has none."""
-    # detail: servers built on FastAPI; msg: GLM; error: a text in place of an object
-    words = str(
-        next((value for name in ("message", "detail", "msg", "error") if (value := error.get(name))), otherwise)
-    )
+    # detail: servers built on FastAPI; msg: GLM; Message: AWS; error_msg: Baidu; error: a text in place of an object
+    names = ("message", "detail", "msg", "Message", "error_msg", "error_message", "error")
+    words = str(next((value for name in names if (value := error.get(name))), otherwise))
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None  # OpenRouter: the words of who it asked
     if raw and str(raw) not in words:

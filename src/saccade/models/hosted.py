@@ -32,7 +32,7 @@ from saccade.errors import (
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaKeeper, MediaReader, Request, Usage, check_stops
 from saccade.models.batches import HALF, BatchApi, Batches, BatchTimes
-from saccade.models.endpoint import Endpoint
+from saccade.models.endpoint import Endpoint, Price
 from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import (
     COMMON,
@@ -47,7 +47,6 @@ from saccade.models.failures import (
     load_client,
 )
 from saccade.models.manners import MANNERS, Manners
-from saccade.models.prices import Price
 from saccade.models.registry import Provider
 from saccade.models.thinking import headers_of
 from saccade.record.base import clean_text

@@ -71,8 +71,9 @@ _KINDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "ratio": (r"aspect ratio", ("padded", "left out")),
     "small": (
-        _PICTURE + r".*(larger than factor|too.small|(smaller|less) than (the )?minimum|do not meet the model restr"
-        r"|(must|should) (both )?be (at least|larger|greater|bigger|more)|minimum (image |picture )?"
+        _PICTURE
+        + r".*(larger than factor|too.small|((smaller|less) than|below) (the )?minimum|do not meet the model restr"
+        r"|(must|should) (both )?(be|have) (at least|larger|greater|bigger|more)|minimum (image |picture )?"
         r"(size|dimension|side|width|height|resolution))",
         ("padded", "left out"),
     ),
@@ -87,27 +88,31 @@ _KINDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         ("left out",),
     ),
     "user after tool": (
-        r"\buser\b.{0,40}\b(after|following|follows?)\b.{0,30}\btool\b|\btool\b.{0,60}followed by.{0,30}assistant"
-        r"|after.{0,20}\btool\b.{0,60}assistant|invalid_request_message_order",
+        r"\buser\b.{0,40}\b(after|following|follows?)\b.{0,30}\btool\b|\btool\b.{0,60}(follow|succeed)ed by"
+        r"|after.{0,20}\btool\b.{0,60}(assistant|user)|invalid_request_message_order"
+        r"|role to be one of.{0,60}\btool\b.{0,30}but got .?user",
         ("inside", "bridge"),
     ),
     "alternate": (
         r"(must|should|need to|have to|not) alternat|alternat\w+ (between )?.{0,10}user"
         r"|(consecutive|successive).{0,30}(message|role|user)",
-        ("merged", "system"),
+        ("merged", "inside", "bridge", "system"),
     ),
     "system": (
         r"system.{0,30}(not|n't|un)[ -]?(be )?(support|allow|accept|permit|enabled)"
         r"|(not|n't|un)[ -]?(support|allow|accept|permit)\w*.{0,30}system"
-        r"|(unknown|invalid|unexpected|unsupported).{0,20}role.{0,10}system|role.{0,10}system.{0,30}(invalid|unknown)"
-        r"|developer instruction is not enabled",
+        r"|(unknown|invalid|unexpected|unsupported|valid|allowed|supported|only).{0,40}\broles?\b|should be .?user\b"
+        r"|\broles?\b.{0,40}(invalid|unknown|supported|allowed|permitted|valid|(should|must) be .?user\b)"
+        r"|system.{0,5} is not one of|(first|begin|start).{0,40}\buser\b|developer instruction is not enabled",
         ("system",),
     ),
 }
 """Kind of refusal -> how its words read, and what is tried, in this order."""
 _READ: Final = {name: re.compile(words, re.IGNORECASE | re.DOTALL) for name, (words, _) in _KINDS.items()}
 ROLE_KINDS: Final = frozenset({"user after tool", "alternate", "system"})
-"""Refusals by a chat template, which some servers give as an error of their own (500)."""
+"""Refusals by a chat template."""
+OWN_ERRORS: Final = ROLE_KINDS | {"small", "ratio"}
+"""Refusals that some servers give as an error of their own (500)."""
 _TOO_LARGE: Final = 413
 
 
@@ -156,13 +161,13 @@ class Manners:
             fields: what was sent.
         """
         own, shown = _pictures(request.messages)
-        met = _can_be_met(kind, fields.get("messages", ())) if kind in ROLE_KINDS else own or shown
-        if not met:
+        if kind not in ROLE_KINDS and not (own or shown):
             return None
+        wire = fields.get("messages", ())
         for way in _KINDS[kind][1]:
             if way == "left out":
                 return self._without_last(words, request)
-            if way in self.ways:
+            if way in self.ways or (kind in ROLE_KINDS and not _helps(way, wire)):
                 continue
             changed = replace(self, ways=(*self.ways, way))
             if way == "padded":
@@ -267,12 +272,13 @@ def _follows(before: Mapping[str, Any] | None, message: Mapping[str, Any]) -> bo
     return before is not None and before["role"] == "tool" and message["role"] == "user"
 
 
-def _can_be_met(kind: str, wire: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the messages hold what a refusal of that kind is about."""
-    if kind == "user after tool":
-        return any(_follows(before, message) for before, message in pairwise(wire))
-    system = any(message["role"] == "system" for message in wire)
-    return system or (kind == "alternate" and any(one["role"] == other["role"] for one, other in pairwise(wire)))
+def _helps(way: str, wire: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the messages hold what that way puts otherwise."""
+    if way == "system":
+        return any(message["role"] == "system" for message in wire)
+    if way == "merged":
+        return any(one["role"] == other["role"] for one, other in pairwise(wire))
+    return any(_follows(before, message) for before, message in pairwise(wire))
 
 
 def _joined(one: Any, other: Any) -> Any:

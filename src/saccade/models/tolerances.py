@@ -49,6 +49,10 @@ class Tolerance:
 
 
 TOLERANCES: Final[Mapping[str, Tolerance]] = {
+    "name": Tolerance(
+        "A call's name came as {} and was read as {}.",
+        "gateways",
+    ),
     "end": Tolerance(
         "The reason for the end came as {} and was read as {}.",
         "LiteLLM#12481 (end_turn), Together (eos), Cohere, Bedrock and GLM through gateways",
@@ -124,43 +128,53 @@ TOLERANCES: Final[Mapping[str, Tolerance]] = {
 # Why an answer ended.
 
 _ENDS: Final[Mapping[FinishReason, str]] = {
-    FinishReason.STOP: "stop end_turn eos eos_token end end_of_turn stop_sequence stop_string stop_token complete "
-    "completed finish finished done ok success",
-    FinishReason.LENGTH: "length max_tokens max_length max_output_tokens max_new_tokens max_completion_tokens "
-    "token_limit model_length model_context_window_exceeded context_length context_length_exceeded max_output_reached",
+    FinishReason.STOP: "stop end_turn turn_end turn_complete eos eos_token eos_found eos_token_id end end_of_turn "
+    "end_of_text endoftext im_end <|im_end|> </s> eot eot_id eom stop_sequence stop_string stop_str stop_token "
+    "stop_token_id stop_id stop_criteria_met complete completed finish finished final ended done normal natural ok "
+    "success",
+    FinishReason.LENGTH: "length",
     FinishReason.TOOL_CALL: "tool_calls tool_call tool_use tool function_call function_calls",
-    FinishReason.FILTERED: "content_filter content_filtered filtered safety recitation language blocklist spii "
-    "sensitive prohibited_content image_safety image_prohibited_content image_recitation model_armor "
-    "guardrail_intervened error_toxic moderation blocked",
+    FinishReason.FILTERED: "recitation language blocklist spii prohibited_content image_prohibited_content "
+    "image_recitation model_armor error_toxic moderation blocked",
     FinishReason.DECLINED: "refusal refused refuse declined",
 }
 ENDS: Final[Mapping[str, FinishReason]] = {word: end for end, words in _ENDS.items() for word in words.split()}
 """Words of any provider for the end, in small letters with underscores."""
+_KINDS: Final[Mapping[FinishReason, re.Pattern[str]]] = {
+    FinishReason.LENGTH: re.compile(r"length|max_|token_budget|limit$|context_window"),
+    FinishReason.FILTERED: re.compile(r"filter|safety|content_policy|sensitive|harmful|guardrail|toxic"),
+}
+"""How other words for an end read."""
 _BROKEN: Final = re.compile(
     r"error|abort|fail|interrupt|cancel|network|insufficient|time_?out|unavailable|overload|exception|crash|kill|lost"
     r"|disconnect|malformed|unexpected|invalid|incomplete|busy|preempt|unspecified|missing|too_many|^other$|no_image"
     r"|image_other"
 )
 """Words that say that something broke."""
+_UNENDED: Final = frozenset(
+    ("null", "none", "nil", "undefined", "unspecified", "not_finished", "unfinished", "in_progress", "generating")
+)
+"""Words that say that there is more to come."""
 
 
 def end_of(word: object, answer: Reading, known: Collection[str]) -> FinishReason | None:
     """Return the reason that `word` gives for the end, None if it gives none; what is not among `known` is noted.
     Raises `OutageError` if it says that something broke.
     """
-    if isinstance(word, Mapping):  # SGLang's own form
-        word = word.get("type")
+    if isinstance(word, Mapping) and word:  # SGLang's own form
+        word = word.get("type") or word.get("reason")
+    if isinstance(word, list) and len(word) == 1:
+        word = word[0]
     if word is None:
         return None
-    key = (
-        str(word).strip().rpartition(".")[2].lower().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
-    )
-    if key in ("", "null", "none"):
+    key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.split(r"[.:]", str(word).strip())[-1].strip()).lower()
+    key = re.sub(r"[- ]", "_", key).removeprefix("finish_reason_")
+    if not word or key in _UNENDED:
         answer.bend("blank end", repr(word))
         return None
-    end = ENDS.get(key)
-    if end is None and _BROKEN.search(key):
+    if key not in ENDS and _BROKEN.search(key):
         raise OutageError(f"ended its answer for the reason {word!r}.")
+    end = ENDS.get(key) or next((kind for kind, words in _KINDS.items() if words.search(key)), None)
     if end is None:
         answer.bend("unknown end", repr(word))
     elif word not in known:
@@ -172,11 +186,12 @@ def end_of(word: object, answer: Reading, known: Collection[str]) -> FinishReaso
 
 # Texts.
 
-_TEXTS: Final = frozenset({"text", "output_text", "input_text", "text_delta"})
+_TEXTS: Final = frozenset({"text", "output_text", "input_text", "text_delta", "markdown", "final"})
 _THOUGHTS: Final = frozenset(
-    {"thinking", "reasoning", "reasoning_text", "reasoning_content", "thought", "summary_text"}
+    {"thinking", "think", "reasoning", "reasoning_text", "reasoning_content", "thought", "analysis", "summary_text"}
 )
-_UNDER: Final = ("text", "thinking", "reasoning", "content", "summary", "value")
+_CALLS: Final = frozenset({"tool_use", "toolUse", "tool_call", "function_call", "functionCall"})
+_UNDER: Final = ("text", "thinking", "think", "reasoning", "reasoningText", "content", "summary", "value", "parts")
 """Where a part has its text."""
 
 
@@ -192,33 +207,39 @@ def flat(value: object) -> str:
 
 
 def add_content(value: object, answer: Reading) -> None:
-    """Put the content of a message into `answer`: a text, or a list of parts. Raises `OutageError` if it is neither."""
+    """Put the content of a message into `answer`: a text, or a list of parts. Calls among them are read elsewhere."""
     if isinstance(value, str) or value is None:
         answer.add_text(value or "")
         return
-    if not isinstance(value, list | dict):
-        raise OutageError("sent a text that is none.")
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]
     parts = value if isinstance(value, list) else [value]
     if parts:
         answer.bend("parts")
     for part in parts:
-        kind = part.get("type", "text") if isinstance(part, dict) else "text"
-        if kind in _TEXTS:
-            answer.add_text(flat(part))
-        elif kind in _THOUGHTS:
-            answer.add_thought(flat(part))
+        if not isinstance(part, dict):
+            answer.add_text(part if isinstance(part, str) else "" if part is None else json.dumps(part))
+            continue
+        kind = part.get("type") or next((name for name in (*_CALLS, "reasoningContent") if name in part), "text")
+        if kind == "reasoningContent" or kind in _THOUGHTS or part.get("thought") is True:
+            answer.add_thought(flat(part.get("reasoningContent", part)))
+        elif kind in _TEXTS:
+            answer.add_text(flat(part) if part.keys() & {"type", *_UNDER} else json.dumps(part))
         elif kind == "refusal":
             answer.decline(str(part.get("refusal") or ""))
-        else:
+        elif kind not in _CALLS:
             answer.bend("unknown part", repr(kind))
+
+
+_THOUGHT_NAMES: Final = (
+    *("reasoning_content", "reasoning", "thinking", "reasoning_details", "reasoning_text", "reasoningContent"),
+    *("thinking_content", "thinking_blocks", "thought", "thoughts"),
+)
 
 
 def thought_of(message: Mapping[str, Any]) -> str:
     """Return what the server took out of the text; servers that send it under several names repeat it."""
-    for name in ("reasoning_content", "reasoning", "thinking", "reasoning_details"):
-        if thought := flat(message.get(name)):
-            return thought
-    return ""
+    return next((thought for name in _THOUGHT_NAMES if (thought := flat(message.get(name)))), "")
 
 
 # Calls.
@@ -238,25 +259,45 @@ def argument_piece(value: object, answer: Reading) -> str:
 def calls_of(message: Mapping[str, Any], answer: Reading) -> Iterator[tuple[int | None, str, str, object]]:
     """Yield the number, id, name and arguments of each call, or piece of one, in a message of chat completions."""
     calls = message.get("tool_calls") or ()
+    if isinstance(calls, str):
+        answer.bend("bare call", "a text in place of a list")
+        calls = json.loads(calls)
     if isinstance(calls, Mapping):
         answer.bend("bare call", "an object in place of a list")
         calls = (calls,)
+    content = message.get("content")
+    if not calls and isinstance(content, list) and (calls := [part for part in content if _is_call(part)]):
+        answer.bend("bare call", "a part of the text")
+        calls = [next((part[name] for name in _CALLS if name in part), part) for part in calls]
     for call in calls:
-        function = call.get("function")
+        if call is None:
+            continue
+        function = call.get("function") or call.get("custom")
         if not isinstance(function, Mapping):
             if function is None and not call.get("name"):
                 function = {}
             else:
                 answer.bend("bare call", "a name without its `function`")
                 function = call if function is None else {**call, "name": function}
-        sent = function.get("arguments", "")
-        name, call_id = function.get("name"), call.get("id")
-        number = call.get("index")
-        yield number, "" if call_id is None else str(call_id), str(name or ""), sent
+        sent = next((function[name] for name in ("arguments", "parameters", "input", "args") if name in function), "")
+        call_id = next((call[name] for name in ("id", "call_id", "toolUseId") if call.get(name) is not None), "")
+        yield call.get("index"), str(call_id), _plain_name(str(function.get("name") or ""), answer), sent
     old = message.get("function_call")
     if isinstance(old, Mapping) and not calls:
         answer.bend("bare call", "`function_call`, the older form")
         yield 0, "", str(old.get("name") or ""), old.get("arguments", "")
+
+
+def _is_call(part: object) -> bool:
+    return isinstance(part, dict) and (part.get("type") in _CALLS or not _CALLS.isdisjoint(part))
+
+
+def _plain_name(name: str, answer: Reading) -> str:
+    """Return a function's name without what the model's format writes around it."""
+    plain = re.sub(r"^\s*(?:functions\.)?(\w[\w.-]*?)(?::\d+)?\s*(?:<\|.*)?$", r"\1", name, flags=re.DOTALL)
+    if plain != name:
+        answer.bend("name", repr(name), repr(plain))
+    return plain
 
 
 def parsed_arguments(text: str, answer: Reading) -> dict[str, Any] | None:
@@ -265,15 +306,31 @@ def parsed_arguments(text: str, answer: Reading) -> dict[str, Any] | None:
         if text.strip():
             answer.bend("no arguments", f"`{text.strip()}`")
         return {}
+    values, rest = [], text.removeprefix("\ufeff").strip()
     try:
-        value = json.loads(text)
-        if isinstance(value, str):
+        while rest:  # some streams begin with {} or send the whole again at the end
+            value, end = _LENIENT.raw_decode(rest)
+            rest = rest[end:].strip()
+            values += [value] if value not in values else []
+        if {} in values and len(values) > 1:
+            values.remove({})
+        [value] = values
+        depth = 0
+        while isinstance(value, str) and (depth := depth + 1) < _DEEPEST:
             value = json.loads(value)
-            if isinstance(value, dict):
-                answer.bend("double arguments")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
+    if depth and isinstance(value, dict):
+        answer.bend("double arguments")
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        answer.bend("arguments", "a list of one object")
+        value = value[0]
     return value if isinstance(value, dict) else None
+
+
+_LENIENT: Final = json.JSONDecoder(strict=False)
+"""Takes line breaks in texts."""
+_DEEPEST: Final = 4
 
 
 # Counts of tokens.

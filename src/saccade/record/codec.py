@@ -39,9 +39,8 @@ def dumps(record: Record) -> str:
 def loads(text: str | bytes, kind: type[R]) -> R:
     """Return the record of class `kind` that `dumps` wrote.
 
-    Raises:
-        SchemaVersionError: it was written by another version of the schema.
-        RecordError: it is not JSON, or a field is unknown, missing or wrong; the message names every such field.
+    Raises `SchemaVersionError`: it was written by another version of the schema; `RecordError`: it is not JSON, or a
+    field is unknown, missing or wrong; the message names every such field.
     """
     try:
         record = kind.model_validate_json(text, strict=True)
@@ -58,8 +57,7 @@ def loads(text: str | bytes, kind: type[R]) -> R:
 def append_line(path: str | os.PathLike[str], record: Record) -> None:
     """Append one record to a file of lines (made if missing) and wait until it is on the disk.
 
-    Raises:
-        TornRecordError: the file's last line was cut short; nothing was written.
+    Raises `TornRecordError`: the file's last line was cut short; nothing was written.
     """
     append_lines(path, (record,))
 
@@ -67,9 +65,8 @@ def append_line(path: str | os.PathLike[str], record: Record) -> None:
 def append_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Append records to a file of lines (made if missing) and wait once until all are on the disk.
 
-    Raises:
-        TornRecordError: the file's last line was cut short; nothing was written.
-        OSError: the disk refuses; the file is as it was before.
+    Raises `TornRecordError`: the file's last line was cut short; nothing was written; `OSError`: the disk refuses; the
+    file is as it was before.
     """
     lines = b"".join(dumps(record).encode() + b"\n" for record in records)
     with writing(Path(path)), open(path, "ab+", buffering=0) as file:
@@ -99,9 +96,8 @@ def write_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> None
 def read_lines(path: str | os.PathLike[str], kind: type[R]) -> Iterator[R]:
     """Yield the records of a file of lines, one after the other.
 
-    Raises:
-        TornRecordError: the last line was cut short; raised after the whole lines were given.
-        RecordError: a line cannot be read; the message names the file and the line.
+    Raises `TornRecordError`: the last line was cut short; raised after the whole lines were given; `RecordError`: a
+    line cannot be read; the message names the file and the line.
     """
     with open(path, "rb") as file:
         # Iterating a binary file splits at \n only; JSON may hold U+2028 and its like unescaped.

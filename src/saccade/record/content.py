@@ -49,7 +49,6 @@ class ParseError(Record):
 Action = Annotated[Code | ToolCall | Answer | ParseError, Field(discriminator="kind")]
 """Action of a turn: code to run, a tool call, an answer, or nothing that the dialect knows."""
 
-
 ImageMode = Literal["L", "RGB", "RGBA"]
 Role = Literal["system", "user", "assistant", "tool"]
 

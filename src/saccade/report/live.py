@@ -22,20 +22,17 @@ from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.grades import FAILURES, open_failures
-from saccade.evals.listing import is_run, list_runs
-from saccade.evals.merge import run_settings
 from saccade.evals.rows import EvalRow, row_order, spent, spent_text
+from saccade.evals.stored import is_run, list_runs, run_settings
 from saccade.evals.summary import SUMMARY, figures
 from saccade.media.store import MediaStore
 from saccade.record.codec import loads
 from saccade.record.trajectory import Trajectory, Turn
 from saccade.report.episode_view import EpisodeView, episode_view
-from saccade.report.page import episode_html, live_page, page_html
+from saccade.report.page import Gallery, episode_html, live_page, page_html, runs_page
 from saccade.report.picture_book import PictureBook, Sources
-from saccade.report.runs import FAILED_CALL, EvalRun
-from saccade.report.runs_page import Gallery, runs_page
+from saccade.report.runs import FAILED_CALL, EvalRun, StoredRun, wires_of
 from saccade.report.sections.view import between, percent
-from saccade.report.stored_run import StoredRun, wires_of
 from saccade.report.words import some
 
 
@@ -133,7 +130,7 @@ class LiveRun:
             yield f"{settings.asked} · {settings.dialect} · {', '.join(source_name(one) for one in settings.sources)}"
         total = figures(rows, self._run.k)
         ends = f" ({between(total.interval)}, {total.interval_by})" if total.interval is not None else ""
-        yield f"{percent(total.avg)} % right{ends} of {some(total.tasks, 'task')}, {some(len(rows), 'sample')} stored"
+        yield f"{percent(total.avg)}% right{ends} of {some(total.tasks, 'task')}, {some(len(rows), 'sample')} stored"
         if failed:
             yield f"{some(failed, 'sample')} failed"
         yield from spent_text(spent(rows))

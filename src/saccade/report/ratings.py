@@ -15,9 +15,9 @@ from typing import Any
 
 from saccade.errors import SettingsError
 from saccade.evals.intervals import Interval, bootstrap
-from saccade.evals.tables import markdown
+from saccade.evals.summary import markdown
 from saccade.record.base import Name, Record, Text
-from saccade.training.sft.rating import Rating, RatingLog
+from saccade.training.sft.review import Rating, RatingLog
 
 
 class RatedMean(Record):

@@ -22,8 +22,7 @@ from saccade.evals.api import Evaluation
 from saccade.evals.rows import EvalRow, Known, Spent, natural, spent
 from saccade.evals.summary import figures as figures_of
 from saccade.report.episode_view import Verdict, episode_view
-from saccade.report.episodes import Episodes, Written, write_page
-from saccade.report.page import Other, folded, page_html, report_html
+from saccade.report.page import Episodes, Gallery, Other, Written, folded, page_html, report_html, write_page
 from saccade.report.picture_book import PictureBook, Sources
 from saccade.report.plots import Axes, Figure, Series, clean, curves, hue, stacks
 from saccade.report.runs import (
@@ -37,12 +36,11 @@ from saccade.report.runs import (
     last_parts,
     open_runs,
     own_findings,
+    wires_of,
 )
-from saccade.report.runs_page import Gallery
 from saccade.report.sections.protocols import LABELS, NAMES, labels, protocols
 from saccade.report.sections.results import comparison, differing, results, verdict
 from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable, between, figures, percent
-from saccade.report.stored_run import wires_of
 from saccade.report.words import NONE, money, some
 
 # Curves of training runs: rewards, answers, how the policy moved, where the time went.
@@ -485,7 +483,7 @@ def _outcome(run: TrainingCurves) -> str:
         if points := run.points.get(name):
             first, last = (percent(points[at][1]) for at in (0, -1))
             return (
-                f"{run.name} was {first} % right on {what} at step {points[0][0]:g}, and {last} % at {points[-1][0]:g}."
+                f"{run.name} was {first}% right on {what} at step {points[0][0]:g}, and {last}% at {points[-1][0]:g}."
             )
     return f"{run.name} was trained for {some(run.steps, 'step')}."
 

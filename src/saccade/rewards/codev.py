@@ -20,8 +20,9 @@ from saccade.core.settings import Settings
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Score, Trajectory, Turn
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reward import (
+    JudgeVerdict,
+    NoVerdict,
     Reward,
     RewardGroup,
     TurnPart,
@@ -38,7 +39,7 @@ from saccade.tools.context import ProblemKind
 class Redline(StrEnum):
     """Misuse of tools that TAPO punishes (CodeV, section 4), found by types only.
 
-    Pictures are compared by their pixels where the trajectory went through `rewards.repeats`, as trainers do: the whole
+    Pictures are compared by their pixels where the trajectory went through `with_repeats`, as trainers do: the whole
     picture saved anew, mirrored, turned, padded, scaled or nearly whole is the whole picture. Outages and a tool's own
     failure cross no line.
     """
@@ -106,8 +107,7 @@ class CodeVReward(Settings):
 
         With `tool_weight = 0` no judge is needed, and there is no turn part.
 
-        Raises:
-            ValueError: the task asks for search, and the group has no verdicts.
+        Raises `ValueError`: the task asks for search, and the group has no verdicts.
         """
         if any(map(self.turns_to_judge, group.trajectories)) and not group.verdicts:
             raise ValueError("this reward judges tool outputs: give the group a judge's verdicts")

@@ -115,8 +115,14 @@ def _check_together(files: Mapping[str, bytes], paths: list[str], limits: Limits
 def bound_all(bindings: Mapping[str, object], files: Mapping[str, bytes], limits: Limits) -> list[Bound]:
     """Return everything that a session starts with, ready to be bound.
 
-    Raises `SandboxError` also for files that do not fit together, and for a video whose file is not among them.
+    Raises `SandboxError` also for what is no mapping, files that do not fit together, and a video whose file is not
+    among them.
     """
+    if not isinstance(bindings, Mapping):
+        raise SandboxError(
+            f"a session is opened with names and their values, {{'image_0': Image.open('photo.jpg')}}, not with a "
+            f"{type(bindings).__name__}"
+        )
     items = [
         *(bound(name, value) for name, value in bindings.items()),
         *(bound_file(path, data, limits) for path, data in files.items()),

@@ -24,8 +24,7 @@ from weakref import WeakSet
 
 from saccade.core.registry import did_you_mean
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError, SettingsError
-from saccade.guest.preload import PRELOAD
-from saccade.guest.workspaces import FAMILY_SESSIONS
+from saccade.guest.wire import FAMILY_SESSIONS, PRELOAD
 from saccade.record.execution import Status
 from saccade.sandbox.base import Binding, Limits, SessionOptions, StatePolicy, check_call, finished
 from saccade.sandbox.bindings import Bound, Memfd, SharedImages, bound, bound_all, messages

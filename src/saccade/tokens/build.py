@@ -26,9 +26,8 @@ trajectories)."""
 def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds = "recorded") -> TokenTrajectory:
     """Tokenise `trajectory`.
 
-    Raises:
-        TrainingError: it has no turn, shows a video that the model does not read, holds calls of an API's own function
-            calling or of a provider's sandbox, or its recorded ids are not of this tokenizer.
+    Raises `TrainingError`: it has no turn, shows a video that the model does not read, holds calls of an API's own
+    function calling or of a provider's sandbox, or its recorded ids are not of this tokenizer.
     """
     if not trajectory.turns:
         raise TrainingError(f"{trajectory.id} has no turn, so there is nothing to learn from it; leave it out")

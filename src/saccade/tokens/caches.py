@@ -1,19 +1,25 @@
 """Cache keys and values of sequences of different lengths in one buffer: row `i` holds its first `lengths[i]` places.
 
-Rows are written at their ends, so there is no padding inside; places after the end are masked. Rows that are read
-together come first, so decoding reads views without copies. Where memory is bounded only the first rows have a place in
-the buffers, fewer as rows grow. Used as transformers' `Cache` with explicit positions and mask.
+Rows are written at their ends, so there is no padding inside; places after the end are masked, or not read at all
+(`attend_own`). Rows that are read together come first, so decoding reads views without copies. Where memory is bounded
+only the first rows have a place in the buffers, fewer as rows grow. Used as transformers' `Cache` with explicit
+positions and mask.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
 
 from saccade.models.families.base import ModelFamily
+
+_log = logging.getLogger(__name__)
 
 _BLOCK = 128
 """Places by which buffers grow."""
@@ -34,7 +40,10 @@ class RaggedCache:
     def __init__(self, rows: int, most_places: int | None = None) -> None:
         """`rows` sequences, all empty; buffers of at most `most_places` tokens, None for no limit."""
         self._keys: dict[int, torch.Tensor] = {}
+        """Layer -> (rows, places, heads, size)."""
         self._values: dict[int, torch.Tensor] = {}
+        self.own = False
+        """Whether passes of `begin_step` attend by `attend_own`."""
         self._most = most_places
         self._room = _BLOCK
         self.lengths = [0] * rows
@@ -73,9 +82,9 @@ class RaggedCache:
         self.moves += 1
         for buffers in (self._keys, self._values):
             for layer, old in buffers.items():
-                kept, places = min(self.held, old.shape[0]), min(room, old.shape[2])
-                buffers[layer] = old.new_zeros((self.held, old.shape[1], room, old.shape[3]))
-                buffers[layer][:kept, :, :places] = old[:kept, :, :places]
+                kept, places = min(self.held, old.shape[0]), min(room, old.shape[1])
+                buffers[layer] = old.new_zeros((self.held, room, *old.shape[2:]))
+                buffers[layer][:kept, :places] = old[:kept, :places]
         return lost
 
     def add_row(self) -> None:
@@ -110,16 +119,18 @@ class RaggedCache:
         rows = min(self.held, _coarse(count, _STEP_ROWS))
         if max(self.lengths[:rows]) + steps > self._room:  # of a row beyond those that are read: no place to spoil
             rows = count
-        return rows, min(self._room, _coarse(max(self.lengths[:rows]) + steps, _STEP_PLACES))
+        end = max(self.lengths[:rows]) + steps
+        return rows, self._room if self.own else min(self._room, _coarse(end, _STEP_PLACES))
 
     def begin_step(self, starts: torch.Tensor, end: int, dtype: torch.dtype) -> Any:
         """As `begin`, for one token of each of the first rows, over `end` places; everything is on the device.
 
-        Rows do not grow by it: see `grow`. `starts` (rows,) are their lengths.
+        Rows do not grow by it: see `grow`. `starts` (rows,) are their lengths. For `attend_own` the mask is int32
+        (rows, 1, 1, 1): how many places each row has.
         """
         self._rows, self._dtype, self._end = range(len(starts)), dtype, end
         self._at = torch.arange(len(starts), device=starts.device), starts
-        return self._mask(starts, 1)
+        return (starts + 1).int().view(-1, 1, 1, 1) if self.own else self._mask(starts, 1)
 
     def grow(self, count: int, places: int) -> None:
         """Add `places` to the first `count` rows."""
@@ -143,7 +154,7 @@ class RaggedCache:
         """Write (rows, heads, queries, size) behind the rows; keys and values (rows, heads, places, size) to read."""
         if layer_idx not in self._keys:
             heads, size = key_states.shape[1], key_states.shape[3]
-            shape = (self.held, heads, self._room, size)
+            shape = (self.held, self._room, heads, size)
             self._keys[layer_idx] = key_states.new_zeros(shape, dtype=self._dtype)
             self._values[layer_idx] = value_states.new_zeros(shape, dtype=self._dtype)
         return self._written(self._keys[layer_idx], key_states), self._written(self._values[layer_idx], value_states)
@@ -158,16 +169,16 @@ class RaggedCache:
             return
         end = max(self.lengths[one], self.lengths[other])
         for buffer in self._buffers():
-            kept = buffer[one, :, :end].clone()
-            buffer[one, :, :end] = buffer[other, :, :end]
-            buffer[other, :, :end] = kept
+            kept = buffer[one, :end].clone()
+            buffer[one, :end] = buffer[other, :end]
+            buffer[other, :end] = kept
         self.lengths[one], self.lengths[other] = self.lengths[other], self.lengths[one]
 
     def copy(self, source: int, target: int) -> None:
         """Copy row `source` to `target`."""
         end = self.lengths[source]
         for buffer in self._buffers():
-            buffer[target, :, :end] = buffer[source, :, :end]
+            buffer[target, :end] = buffer[source, :end]
         self.lengths[target] = end
 
     def _buffers(self) -> Iterator[torch.Tensor]:
@@ -177,12 +188,12 @@ class RaggedCache:
     def _written(self, buffer: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         if self._at is not None:
             rows, places = self._at
-            buffer[rows, :, places] = states[:, :, 0].to(buffer.dtype)
-            return buffer[: len(rows), :, : self._end]
+            buffer[rows, places] = states[:, :, 0].to(buffer.dtype)
+            return buffer[: len(rows), : self._end].transpose(1, 2)
         for place, (row, count) in enumerate(zip(self._rows, self._counts, strict=True)):
             start = self.lengths[row]
-            buffer[row, :, start : start + count] = states[place, :, :count]
-        return buffer[list(self._rows), :, : self._end]
+            buffer[row, start : start + count] = states[place, :, :count].transpose(0, 1)
+        return buffer[list(self._rows), : self._end].transpose(1, 2)
 
 
 def _rounded(places: int) -> int:
@@ -198,6 +209,125 @@ def _coarse(number: int, least: int) -> int:
 def row_bytes(tokens: int, bytes_per_token: int) -> int:
     """Return the bytes of a row of `tokens`."""
     return _rounded(tokens) * bytes_per_token
+
+
+_OWN = "saccade_own"
+"""The name of `attend_own` for transformers."""
+_TOLD = ("scale", "enable_gqa", "seqused_k")
+_CLOSE = 0.05
+"""Largest difference of values around 1 in bfloat16 that rounding explains."""
+
+
+def attend_own(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor,
+    scaling: float | None = None,
+    **more: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attend with one query of each row to the places of that row, by torch's kernel for rows of several lengths.
+
+    A mask lets every row read as many places as the longest has. Here those are read that a row has, and the kernel
+    divides a long row among several multiprocessors, of which rows and heads alone would keep few busy.
+
+    Arguments are transformers': `query` (rows, heads, 1, size); `key` and `value` (rows, heads or fewer, places, size)
+    with whole buffers behind them; `attention_mask` int32 (rows, 1, 1, 1), of `begin_step`. Returns (rows, 1, heads,
+    size), and None.
+    """
+    kernel = varlen_kernel(*_TOLD)
+    rows, places = key.shape[0], key.shape[2]
+    numbers = torch.arange(rows + 1, dtype=torch.int32, device=key.device)
+    found: torch.Tensor = kernel(
+        query[:, :, 0].to(key.dtype),
+        *(buffer.transpose(1, 2).flatten(0, 1) for buffer in (key, value)),
+        numbers,
+        numbers * places,
+        1,
+        places,
+        scale=scaling,
+        enable_gqa=query.shape[1] != key.shape[1],
+        seqused_k=attention_mask.flatten(),
+    )
+    return found[:, None], None
+
+
+@contextmanager
+def attending_own(language_model: Any) -> Iterator[None]:
+    """Let the layers of a language model attend by `attend_own` in this block."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    AttentionInterface.register(_OWN, attend_own)
+    AttentionMaskInterface.register(_OWN, sdpa_mask)
+    config = language_model.config
+    before, config._attn_implementation = config._attn_implementation, _OWN
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+
+
+@cache
+def varlen_kernel(*wanted: str) -> Any:
+    """Return torch's attention over sequences of several lengths; None where it takes not all of `wanted`."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    return varlen_attn if set(wanted) <= inspect.signature(varlen_attn).parameters.keys() else None
+
+
+def can_attend_own(config: Any, family: ModelFamily, device: torch.device, dtype: torch.dtype) -> bool:
+    """Return whether decoding can attend by `attend_own`: on a GPU, where the kernel gives what a mask gives."""
+    if device.type != "cuda" or varlen_kernel(*_TOLD) is None or torch.cuda.get_device_capability(device) < (8, 0):
+        return False
+    if family.attention != "full" or dtype not in (torch.bfloat16, torch.float16):
+        return False
+    text = config.get_text_config()
+    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    if size % 8 or size > 256 or text._attn_implementation not in ("sdpa", "saccade_flash"):  # others a user chose
+        return False
+    return own_is_right(text.num_attention_heads, text.num_key_value_heads, size, device, dtype)
+
+
+@cache
+def own_is_right(heads: int, others: int, size: int, device: torch.device, dtype: torch.dtype) -> bool:
+    """Try `attend_own` on a cache of four rows, also as a CUDA graph, against masks; say so where it is of no use."""
+    generator = torch.Generator().manual_seed(0)
+    queries, keys, values = (
+        torch.randn(shape, generator=generator).to(device, dtype)
+        for shape in ((4, heads, 1, size), (4, 640, others, size), (4, 640, others, size))
+    )
+    lengths = torch.tensor([1, 17, 300, 640], dtype=torch.int32, device=device)
+    keys, values = keys.transpose(1, 2), values.transpose(1, 2)
+    mask = (torch.arange(640, device=device) < lengths[:, None])[:, None, None]
+    try:
+        found = _captured(lambda: attend_own(None, queries, keys, values, lengths.view(-1, 1, 1, 1))[0])
+    except (RuntimeError, TypeError, ValueError) as error:
+        why = str(error).splitlines()[0]
+    else:
+        every = (tensor.float().repeat_interleave(heads // others, dim=1) for tensor in (keys, values))
+        wanted = torch.nn.functional.scaled_dot_product_attention(queries.float(), *every, attn_mask=mask)
+        apart = float((found.float() - wanted.transpose(1, 2)).abs().max())
+        if apart <= _CLOSE:
+            return True
+        why = f"results differ by {apart:.2g}"
+    _log.warning("Decoding reads every row to the end of the longest: torch's kernel for rows is of no use: %s.", why)
+    return False
+
+
+def _captured(work: Callable[[], torch.Tensor]) -> torch.Tensor:
+    found = work()
+    if found.device.type == "cuda":
+        torch.cuda.synchronize(found.device)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            found = work()
+        graph.replay()
+        return found.clone()  # before the graph goes, and its memory with it
+    return found
 
 
 class StateCache(RaggedCache):

@@ -212,6 +212,7 @@ class BatchDecoder:
                 turn.take(token, logprob)
                 if turn.finish is not None:
                     break
+            del sequence.drawn[:taken]  # what is left draws the next turn, as if nothing had been sampled ahead
             batch.drop(place, len(sampled[place]) - taken)
         for place in reversed(range(active)):
             if turns[batch.sequences[place]].finish is not None:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from saccade.tokens.scheduler import Scheduler
     from saccade.tokens.turn import SampledTurn
 
-
 DEFAULT_SETTINGS = LocalSettings()
 
 
@@ -84,9 +83,8 @@ class LocalModel:
     ) -> Completion:
         """Answer with the model's next message; loads the checkpoint first if needed.
 
-        Raises:
-            ModelRefusedError: the checkpoint cannot be loaded, or cannot take what is asked for.
-            MediaError: a picture or a video of the messages cannot be read.
+        Raises `ModelRefusedError`: the checkpoint cannot be loaded, or cannot take what is asked for; `MediaError`: a
+        picture or a video of the messages cannot be read.
         """
         check_stops(request.stop)
         refuse_hosted(request, self.name)

@@ -258,9 +258,8 @@ class Scheduler:
 def write_alone(scheduler: Scheduler, request: Request, prompt: Prompt, media: MediaReader) -> SampledTurn:
     """Answer `prompt` with the sampling and limits of `request`, while nothing else is written.
 
-    Raises:
-        ModelRefusedError: the prompt cannot be read, or the arithmetic overflowed.
-        MediaError: a picture cannot be read.
+    Raises `ModelRefusedError`: the prompt cannot be read, or the arithmetic overflowed; `MediaError`: a picture cannot
+    be read.
     """
     outcomes: list[SampledTurn | BaseException | None] = []
     scheduler.admit(PendingAnswer(request, prompt, media, lambda piece: None, lambda: False, outcomes.append))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -18,18 +18,19 @@ import torch
 
 from saccade.errors import ModelRefusedError
 from saccade.models.local_weights import Checkpoint, capped, logit_cap
-from saccade.tokens.batch import GridReader, rope_positions
+from saccade.tokens.batch import GridReader, LanguageNumbers, rope_positions
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.caches import (
     RaggedCache,
     StateCache,
+    attending_own,
     cache_argument,
     cache_bytes_per_token,
+    can_attend_own,
     layer_masks,
     state_bytes,
 )
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.sampling_weights import LanguageNumbers
 from saccade.tokens.segments import PromptPicture
 
 _log = logging.getLogger(__name__)
@@ -226,7 +227,7 @@ class TokenSequence:
 
     random: np.random.Generator
     drawn: list[float] = field(default_factory=list)
-    """Of `random`, for the next tokens."""
+    """Of `random`, for the next tokens; who takes a token takes its number out."""
     ids: list[int] = field(default_factory=list)
     """Read and sampled."""
     unread: int = 0
@@ -292,6 +293,8 @@ class SequenceBatch:
         self._cached_as = cache_argument(policy.checkpoint.model.model)
         checkpoint = policy.checkpoint
         captured = can_capture(checkpoint.device, checkpoint)
+        dtype = cache_dtype(policy)
+        self._cache.own = captured and can_attend_own(checkpoint.config, checkpoint.family, checkpoint.device, dtype)
         self._graphs = StepGraphs(self._cache, checkpoint.forbidden) if captured else None
         self.sequences = list(sequences)
         self._numbers = LanguageNumbers.of(checkpoint.model)
@@ -381,7 +384,6 @@ class SequenceBatch:
                 sequence.position += more
         check_numbers(logprobs)
         for sequence, own in zip(self.sequences[:count], tokens, strict=True):
-            del sequence.drawn[: len(own)]
             sequence.ids += own
             sequence.unread = 1
         return tokens, logprobs
@@ -469,7 +471,8 @@ class SequenceBatch:
         checkpoint = self._policy.checkpoint
         full = self._cache.begin_step(starts, end, cache_dtype(self._policy))
         masks = layer_masks(full, starts, None, checkpoint.family, checkpoint.config)
-        return self._logits(self._pass(ids, positions, masks, {})[:, 0])
+        with attending_own(checkpoint.model.model.language_model) if self._cache.own else nullcontext():
+            return self._logits(self._pass(ids, positions, masks, {})[:, 0])
 
     def _pass(
         self, ids: torch.Tensor, positions: torch.Tensor, masks: Any, tensors: dict[str, torch.Tensor]

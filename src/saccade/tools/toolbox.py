@@ -268,7 +268,7 @@ def named_tools(name: str, calls: ToolCallSettings) -> list[OfferedTool]:
     origin, _, rest = name.partition(":")
     if TOOL_ORIGINS.has(origin):
         return list(TOOL_ORIGINS.load(origin)(rest, calls))
-    from saccade.tools.workers.pool import WorkerTool
+    from saccade.tools.workers import WorkerTool
 
     if name.endswith(".py"):
         return [WorkerTool(ToolSource(f"{name}:{tool}"), calls) for tool in _of_file(name)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from saccade.core.disk import begin_folder, finish_folder, partial_folder
+from saccade.core.disk import begin_folder, finish_folder, partial_folder, sync
 from saccade.errors import TrainingError
 from saccade.training.parallel import Processes
 from saccade.training.settings import KeepSettings, ModelSettings
@@ -110,9 +109,9 @@ class Checkpoints:
         self._processes.barrier()
         if self._processes.is_main:
             (partial / "state.json").write_text(json.dumps(asdict(state)), encoding="utf-8")
-            _sync(partial / "state.json")
+            sync(partial / "state.json")
             finish_folder(target)
-            _sync(self._folder)
+            sync(self._folder)
             for old in self._saved()[: -self._keep.checkpoints]:
                 if not self._keep.milestones or _step(old) % self._keep.milestones:
                     shutil.rmtree(old)
@@ -125,7 +124,7 @@ class Checkpoints:
             path = folder / (f"{name}.safetensors" if first else f"{name}-{self._processes.rank}.safetensors")
             if tensors or first:
                 save_file({key: value.contiguous() for key, value in tensors.items()}, path)
-                _sync(path)
+                sync(path)
 
     def latest(self) -> tuple[RunState, StoredTensors, StoredTensors] | None:
         """Return state, weights and optimizer tensors of the last checkpoint; None if there is none.
@@ -163,14 +162,6 @@ def _stored(folder: Path, kind: str, advice: str) -> StoredTensors:
         return StoredTensors(folder, kind)
     except Exception as error:  # safetensors has an exception type of its own
         raise TrainingError(f"the checkpoint {folder} cannot be read: {error}. {advice}") from error
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def export_checkpoint(

@@ -19,8 +19,7 @@ from typing import Any, Final, Self
 
 import torch
 
-from saccade.tokens.batch import BatchRow
-from saccade.tokens.sampling_weights import LanguageNumbers
+from saccade.tokens.batch import BatchRow, LanguageNumbers
 from saccade.tokens.segments import PromptPicture
 from saccade.training.weights import Trainable
 

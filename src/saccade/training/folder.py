@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from saccade.core.disk import check_files, check_free
-from saccade.core.settings import Difference, Settings, differences, load_saved
+from saccade.core.settings import Difference, Settings, beyond_addresses, differences, load_saved
 from saccade.errors import SettingsError
 
 SETTINGS = "settings.toml"
@@ -49,7 +49,7 @@ def check_folder(
     grown = [item for item in changes if item.name in may_grow and _is_larger(item)]
     others = [item for item in changes if item.name in may_change]
     changed = [item for item in changes if item.name not in may_differ and item not in (*grown, *others)]
-    if changed:
+    if changed := beyond_addresses(changed, out):
         listed = "\n".join(f"  {item}" for item in changed)
         raise SettingsError(
             f"the run in {out} was begun with other settings:\n{listed}\nGive it these, or a new folder."

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from saccade.errors import SettingsError
 from saccade.models.families.base import ModelFamily, VideoClip
-from saccade.models.local_tokens import RULE_FILES, load_video_rules
+from saccade.models.local_weights import RULE_FILES, load_video_rules
 from saccade.record.content import VideoPart
 from saccade.tokens.caches import GIB
 from saccade.training.memory_passes import PassBytes, Skeleton, language_pass, logit_pass, make_skeleton, vision_pass
@@ -312,9 +312,8 @@ def minute_of_video(source: str, family: ModelFamily) -> VideoClip | None:
 
     None: the folder has no file that says how large frames are.
 
-    Raises:
-        ModelRefusedError: frames would be scaled in another way than here.
-        ValueError: the family reads no videos; says why.
+    Raises `ModelRefusedError`: frames would be scaled in another way than here; `ValueError`: the family reads no
+    videos; says why.
     """
     rules = None
     if family.video is not None:

@@ -28,8 +28,7 @@ from saccade.models.families.known import FAMILIES
 from saccade.models.local_text import check_folder
 from saccade.training.parts import swap_tensors, vision_modules
 from saccade.training.settings import ModelSettings
-from saccade.training.token_scores import LogitRules, token_scores
-from saccade.training.weights import checkpoint_activations, choose_weights, stored_dtype
+from saccade.training.weights import LogitRules, checkpoint_activations, choose_weights, stored_dtype, token_scores
 
 
 class PeakBytes(TorchDispatchMode):  # type: ignore[misc]
@@ -76,9 +75,8 @@ def known_shapes() -> dict[str, dict[str, Any]]:
 def family_of_checkpoint(source: str) -> str | None:
     """Return the family of the checkpoint `source`, without transformers; None where its configuration is not here.
 
-    Raises:
-        ModelRefusedError: it can only be a folder, and there is none, or no checkpoint in it.
-        SettingsError: its configuration cannot be read.
+    Raises `ModelRefusedError`: it can only be a folder, and there is none, or no checkpoint in it; `SettingsError`: its
+    configuration cannot be read.
     """
     check_folder(source)
     file = Path(source) / "config.json"
@@ -94,9 +92,8 @@ def family_of_checkpoint(source: str) -> str | None:
 def read_config(source: str) -> Any:
     """Read the transformers configuration of the checkpoint `source`, and nothing else of it.
 
-    Raises:
-        ModelRefusedError: it can only be a folder, and there is none, or no checkpoint in it.
-        SettingsError: there is none, its shape is not known, or its family is not; says how to get it.
+    Raises `ModelRefusedError`: it can only be a folder, and there is none, or no checkpoint in it; `SettingsError`:
+    there is none, its shape is not known, or its family is not; says how to get it.
     """
     from transformers import AutoConfig
 

@@ -35,7 +35,7 @@ class ModelSettings(Settings):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the arithmetic. `bfloat16` keeps trained weights in float32. `auto`: bfloat16 on a GPU, float32 on a CPU."""
     attention: str = "auto"
-    """`auto`: torch's own, over rows of several lengths (`saccade.training.attention`); or as transformers names it:
+    """`auto`: torch's own, over rows of several lengths (`saccade.training.weights`); or as transformers names it:
     `sdpa`, `eager`, `flash_attention_2`, ..."""
     vision_attention: str = ""
     """The same for the vision tower only; empty: as `attention`. On a CPU `eager` is faster for tiny pictures."""

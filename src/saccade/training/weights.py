@@ -1,12 +1,14 @@
-"""Load a checkpoint for training: which weights are trained, in which precision, and how they are exported."""
+"""Load a checkpoint for training, score tokens with it, and export it: precision, LoRA, attention over packed rows."""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,14 +18,141 @@ from saccade.core.plugins import install
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.families.base import ModelFamily
 from saccade.models.local_text import LocalSettings, write_learned
-from saccade.models.local_tokens import write_video_rules
-from saccade.models.local_weights import Checkpoint, load_checkpoint, logit_cap
+from saccade.models.local_weights import Checkpoint, capped, load_checkpoint, logit_cap, write_video_rules
 from saccade.tokens.batch import Batch
+from saccade.tokens.caches import varlen_kernel
 from saccade.tokens.encoder import Encoder
-from saccade.training.attention import PACKED, boundaries, use_packed
 from saccade.training.parts import decoder_layers
 from saccade.training.settings import LoraSettings, ModelSettings
-from saccade.training.token_scores import LogitRules, TokenScores, token_scores
+
+_IMPOSSIBLE = -1e4
+"""A log-probability whose probability is 0 in float32, and finite: 0 · -inf would be no number."""
+
+
+class TokenScores(NamedTuple):
+    """Scores of tokens, each predicted from one hidden state; tensors (tokens,)."""
+
+    logprobs: Tensor
+    """Natural, of the target under the softmax over what may be sampled; gradients flow."""
+    entropy: Tensor
+    """Of that distribution, in nats; gradients flow."""
+    preferred: Tensor
+    """bool: no other id has a higher logit."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogitRules:
+    """How logits become a distribution, and how many are held at once."""
+
+    forbidden: Tensor
+    """bool (vocabulary,): never sampled."""
+    heat: Tensor
+    """(1,): the temperature. A tensor, since torch divides by a plain number in another way on some devices."""
+    chunk: int
+    """Positions whose logits exist at once."""
+    cap: float | None = None
+    """Bounds logits softly, before all else; None where they are not bounded."""
+
+
+def token_scores(hidden: Tensor, weight: Tensor, targets: Tensor, rules: LogitRules) -> TokenScores:
+    """Score `targets`, a chunk of positions at a time.
+
+    With 152 thousand ids a position takes 0.6 MB in float32: logits of a whole pass would be the largest tensors of a
+    step. Those of a chunk are computed again on the way back; the head's gradient is summed in float32.
+
+    Args:
+        hidden: (tokens, size), what the head reads.
+        weight: (vocabulary, size) of the head, which has no bias.
+        targets: int64 (tokens,).
+        rules: of the logits.
+    """
+    logprobs, entropy, preferred = _Chunked.apply(hidden, weight, targets, rules, _dtype(hidden, weight))
+    return TokenScores(logprobs, entropy, preferred)
+
+
+def _dtype(hidden: Tensor, weight: Tensor) -> torch.dtype:
+    """Return the type of the multiplication: what autocast says, else the weight's."""
+    device = hidden.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+
+
+class _Chunked(torch.autograd.Function):  # type: ignore[misc]
+    """Keeps nothing of a chunk but its scores."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, rules: LogitRules, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.save_for_backward(hidden, weight, targets)
+        ctx.set_materialize_grads(False)
+        ctx.rules, ctx.dtype = rules, dtype
+        found = [torch.empty(len(targets), device=hidden.device) for _ in range(2)]
+        preferred = torch.empty(len(targets), dtype=torch.bool, device=hidden.device)
+        with torch.autocast(hidden.device.type, enabled=False):
+            multiplied = weight.to(dtype)
+            for part in _parts(len(targets), rules.chunk):
+                logprobs = _log_softmax(_logits(hidden[part].to(dtype), multiplied, rules), rules)
+                found[0][part] = logprobs.gather(-1, targets[part, None])[:, 0]
+                preferred[part] = logprobs.argmax(-1) == targets[part]
+                found[1][part] = torch.special.entr(logprobs.exp_()).sum(-1)
+        ctx.mark_non_differentiable(preferred)
+        return found[0], found[1], preferred
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, of_logprobs: Tensor | None, of_entropy: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
+        hidden, weight, targets = ctx.saved_tensors
+        of_logprobs = hidden.new_zeros(len(targets), dtype=torch.float32) if of_logprobs is None else of_logprobs
+        rules, dtype = ctx.rules, ctx.dtype
+        of_hidden = torch.empty_like(hidden) if ctx.needs_input_grad[0] else None
+        of_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
+        with torch.autocast(hidden.device.type, enabled=False):
+            multiplied = weight.to(dtype)
+            for part in _parts(len(targets), rules.chunk):
+                read = hidden[part].to(dtype)
+                logits = _logits(read, multiplied, rules)
+                gain = None if rules.cap is None else 1 - (logits / rules.cap) ** 2
+                logprobs = _log_softmax(logits, rules)
+                del logits
+                slope = _slope(
+                    logprobs, targets[part], of_logprobs[part], None if of_entropy is None else of_entropy[part]
+                )
+                del logprobs
+                slope = slope.div_(rules.heat)
+                slope = (slope if gain is None else slope.mul_(gain)).to(dtype)
+                if of_hidden is not None:
+                    of_hidden[part] = (slope @ multiplied).to(hidden.dtype)
+                if of_weight is not None and dtype == torch.float32:
+                    of_weight.addmm_(slope.mT, read)
+                elif of_weight is not None:
+                    of_weight += slope.mT @ read
+        return of_hidden, None if of_weight is None else of_weight.to(weight.dtype), None, None, None
+
+
+def _parts(tokens: int, chunk: int) -> Iterator[slice]:
+    return (slice(start, start + chunk) for start in range(0, tokens, chunk))
+
+
+def _logits(hidden: Tensor, weight: Tensor, rules: LogitRules) -> Tensor:
+    """Return float32 (tokens, vocabulary)."""
+    return capped((hidden @ weight.mT).float(), rules.cap)
+
+
+def _log_softmax(logits: Tensor, rules: LogitRules) -> Tensor:
+    """Return the log-softmax, -inf where forbidden; overwrites `logits`."""
+    return torch.log_softmax(logits.masked_fill_(rules.forbidden, -torch.inf).div_(rules.heat), dim=-1)
+
+
+def _slope(logprobs: Tensor, targets: Tensor, of_logprobs: Tensor, of_entropy: Tensor | None) -> Tensor:
+    """Return the gradient of logits / temperature: g (1_t - p) - h p (log p + H)."""
+    probabilities = logprobs.exp()
+    if of_entropy is not None:
+        entropy = torch.special.entr(probabilities).sum(-1)
+        inner = logprobs.clamp_(min=_IMPOSSIBLE).add_(entropy[:, None]).mul_(of_entropy[:, None])
+        slope = inner.add_(of_logprobs[:, None]).mul_(probabilities).neg_()
+    else:
+        slope = probabilities.mul_(-of_logprobs[:, None])
+    return slope.scatter_add_(-1, targets[:, None], of_logprobs[:, None])
 
 
 class TokenScorer(torch.nn.Module):  # type: ignore[misc]
@@ -254,3 +383,116 @@ def _limit_pictures(image_processor: Any, pixels: int) -> None:
     if pixels < size["shortest_edge"]:
         raise SettingsError(f"model.picture_pixels = {pixels} is below the checkpoint's least, {size['shortest_edge']}")
     image_processor.size = {"shortest_edge": size["shortest_edge"], "longest_edge": pixels}
+
+
+_log = logging.getLogger(__name__)
+
+PACKED = "saccade_flash"
+"""Its name for transformers, which gives the windows of a picture in one call to what has `flash` in its name."""
+
+
+def use_packed(config: Any) -> None:
+    """Let each packed trajectory attend only to itself, in every part of the model, windows of pictures included.
+
+    In bfloat16 on a GPU torch's flash attention takes all of them in one call, elsewhere one after the other; no mask
+    of all pairs is made.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    AttentionInterface.register(PACKED, attend)
+    AttentionMaskInterface.register(PACKED, sdpa_mask)
+    config._attn_implementation = PACKED  # `set_attn_implementation` looks for names with `flash` on the hub
+
+
+def boundaries(lengths: list[int]) -> Tensor:
+    """Return what stands for the mask of a packed row: int32 (1, 1, 1, trajectories + 1), on the CPU.
+
+    transformers passes a tensor of four axes to each layer as it is, and integers tell it from a mask.
+    """
+    return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).view(1, 1, 1, -1)
+
+
+def attend(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    cu_seq_lens_q: Tensor | None = None,
+    **more: Any,
+) -> tuple[Tensor, None]:
+    """Attend as transformers' functions do; plain `sdpa` where there are no boundaries.
+
+    Arguments are transformers': `query` (1, heads, tokens, size), of which `key` and `value` may have fewer heads;
+    `attention_mask` of `boundaries` (causal), a mask, or None; `dropout` above 0 keeps from flash attention;
+    `is_causal` None for what the layer says; `cu_seq_lens_q` boundaries of windows of the vision tower, each of which
+    sees all of itself. Returns (1, tokens, heads, size), and None.
+    """
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    if attention_mask is not None and attention_mask.dtype == torch.int32:
+        ends, attention_mask, is_causal = attention_mask.flatten(), None, True
+    elif cu_seq_lens_q is not None:
+        ends, is_causal = cu_seq_lens_q, False
+    else:
+        masked = sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, is_causal, **more)
+        return masked[0], None
+    why = _unfit(query, dropout)
+    if not why:
+        longest = ends.diff().max() if more.get("max_length_q") is None else more["max_length_q"]
+        ends = ends.to(query.device, torch.int32, non_blocking=True)
+        return _flash(query, key, value, ends, int(longest), scaling, is_causal), None
+    _say(query.device.type, why)
+    sizes = ends.diff().tolist()
+    each = zip(*(tensor.split(sizes, dim=2) for tensor in (query, key, value)), strict=True)
+    found = [sdpa_attention_forward(module, q, k, v, None, dropout, scaling, is_causal, **more)[0] for q, k, v in each]
+    return torch.cat(found, dim=1), None
+
+
+def _flash(
+    query: Tensor, key: Tensor, value: Tensor, ends: Tensor, longest: int, scaling: float | None, causal: bool
+) -> Tensor:
+    kernel = varlen_kernel("scale", "window_size")
+    dtype, options = _arithmetic(query), {}
+    if query.shape[1] != key.shape[1]:
+        if varlen_kernel("enable_gqa"):
+            options["enable_gqa"] = True
+        else:
+            key, value = (tensor.repeat_interleave(query.shape[1] // key.shape[1], dim=1) for tensor in (key, value))
+    query, key, value = (tensor[0].transpose(0, 1).to(dtype) for tensor in (query, key, value))
+    window = (-1, 0) if causal else (-1, -1)
+    found: Tensor = kernel(
+        query, key, value, ends, ends, longest, longest, scale=scaling, window_size=window, **options
+    )
+    return found[None]
+
+
+def _arithmetic(tensor: Tensor) -> torch.dtype:
+    """Return the precision of products: torch's flash attention is not among what autocast casts."""
+    kind = tensor.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else tensor.dtype
+
+
+def _unfit(query: Tensor, dropout: float) -> str:
+    """Say why flash attention cannot be had; empty where it can."""
+    if query.device.type != "cuda":
+        return "flash attention needs a GPU"
+    if _arithmetic(query) not in (torch.bfloat16, torch.float16):
+        return "flash attention needs model.precision=bfloat16"
+    if varlen_kernel("scale", "window_size") is None:
+        return f"torch {torch.__version__} has no attention over sequences of several lengths; 2.11 has"
+    if torch.cuda.get_device_capability(query.device) < (8, 0):
+        return "flash attention needs a GPU of compute capability 8.0"
+    if query.shape[-1] % 8 or query.shape[-1] > 256:
+        return f"flash attention takes no heads of size {query.shape[-1]}"
+    return "flash attention takes no dropout" if dropout else ""
+
+
+@cache
+def _say(device: str, why: str) -> None:
+    level = logging.INFO if device == "cpu" else logging.WARNING
+    _log.log(level, "Packed trajectories are attended to one after the other: %s.", why)

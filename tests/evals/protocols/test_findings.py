@@ -12,13 +12,23 @@ from tests.evals.protocols.searches import SCRIPTS, scripted, write_search_tasks
 from tests.evals.protocols.test_numbers import sample, token_rows
 
 from saccade.errors import ModelRefusedError, OwnCodeError, RecordError, RegistryError, SettingsError
-from saccade.evals.protocols.base import findings_file, load_protocol, protocol_names, read_findings, write_findings
+from saccade.evals.protocols.base import (
+    Findings,
+    StudiedRun,
+    findings_file,
+    load_protocol,
+    plain_data,
+    plain_grids,
+    plain_lines,
+    protocol_names,
+    read_findings,
+    write_findings,
+)
 from saccade.evals.protocols.confidence import Confidence, TokenEconomy
 from saccade.evals.protocols.confidence import findings as confidence
 from saccade.evals.protocols.confidence import token_findings as tokens
 from saccade.evals.protocols.errors import ErrorClass, Errors
 from saccade.evals.protocols.faithfulness import Faithfulness, OutcomeShares, PictureJudge, ToolUseOutcome
-from saccade.evals.protocols.findings import Findings, StudiedRun, plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tool_use import ToolUse
 from saccade.evals.run import evaluate
@@ -31,7 +41,7 @@ from saccade.record.content import ImagePart, Message
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.report.sections.protocols import findings_text
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.reward import NoVerdict
 from saccade.tools.context import Operation
 
 F = TypeVar("F", bound=Findings)
@@ -269,7 +279,7 @@ def test_estimates_are_marked_in_the_table(found: dict[str, Findings]) -> None:
 
 OWN = (
     "from saccade.evals.protocols.base import Protocol\n"
-    "from saccade.evals.protocols.findings import Findings, SampleRow\n"
+    "from saccade.evals.protocols.base import Findings, SampleRow\n"
     "def fail(*given): raise KeyError('gone')\ndef plain(studied): return SampleRow(**studied.head)\n"
     "ROW = Protocol('brevity', 'x', Findings, fail, fail)\nFINDINGS = Protocol('brevity', 'x', Findings, plain, fail)\n"
     "TAKEN = Protocol('tokens', 'x', Findings, fail, fail)\nODD = Protocol('a/b', 'x', Findings, fail, fail)\n"
@@ -291,7 +301,7 @@ def test_protocols_of_ones_own(run: Path, tmp_path: Path) -> None:
 def test_wrong_names() -> None:
     with pytest.raises(RegistryError, match="faithfulness"):
         load_protocol("faithfullness")
-    with pytest.raises(SettingsError, match="no run folder"):
+    with pytest.raises(SettingsError, match="nowhere is not there"):
         asyncio.run(study(Path("nowhere"), Study(())))
 
 

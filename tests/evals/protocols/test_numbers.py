@@ -15,7 +15,7 @@ from tests.evals import rows as eval_rows
 
 from saccade.episode.regions import StoredPixels
 from saccade.evals.metrics import majority, majority_by_samples
-from saccade.evals.protocols.base import Studied
+from saccade.evals.protocols.base import Rates, SampleRow, Studied, StudiedRun
 from saccade.evals.protocols.confidence import (
     ConfidenceRow,
     TokenUsageRow,
@@ -28,7 +28,6 @@ from saccade.evals.protocols.confidence import (
 from saccade.evals.protocols.confidence import findings as confidence
 from saccade.evals.protocols.confidence import token_findings as tokens
 from saccade.evals.protocols.faithfulness import ToolUseOutcome, agreement, outcome
-from saccade.evals.protocols.findings import Rates, SampleRow, StudiedRun
 from saccade.evals.summary import summarise
 from saccade.media.store import MediaStore
 from saccade.record.content import ParseError

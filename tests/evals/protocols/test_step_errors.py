@@ -16,10 +16,9 @@ from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.regions import StoredPixels
 from saccade.episode.workbench import equipped
-from saccade.evals.protocols.base import Studied
+from saccade.evals.protocols.base import Studied, StudiedRun
 from saccade.evals.protocols.errors import ErrorClass, _mistakes, _shows, findings, row, states
 from saccade.evals.protocols.faithfulness import box_verdicts
-from saccade.evals.protocols.findings import StudiedRun
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Answer, Code, ParseError, ToolCall
@@ -27,7 +26,7 @@ from saccade.record.execution import Execution, ExecutionRepair, Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import FinishReason, Provenance, Score, StopReason, Trajectory, Turn
 from saccade.report.sections.protocols import findings_text
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
+from saccade.rewards.reward import JudgeVerdict, NoVerdict
 from saccade.tools.context import ProblemKind
 
 VISTA = (

@@ -14,7 +14,7 @@ from saccade.episode.run_folder import RunFolder
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Provenance, Score, StopReason, Trajectory, Turn
-from saccade.tasks.worlds.base import load_world, make_task
+from saccade.tasks.worlds import load_world, make_task
 
 NEAR = {"kinds": ["dot"], "megapixels": [0.0126, 0.0126], "detail": 20, "signs": 2, "conjunction": 0}
 

@@ -33,8 +33,7 @@ from saccade.record.task import Task
 from saccade.rewards.judges.box import BoxJudge
 from saccade.sandbox.local import LocalSandbox
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.tasks.worlds.base import load_world, make_task
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng, load_world, make_task
 
 NOTES = {"plate": "red", "signs": "red 10 20 14 24\nblue 40 40 44 44"}
 SEVEN = Execution(status=Status.OK, stdout="7\n")

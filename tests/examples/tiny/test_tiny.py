@@ -16,19 +16,18 @@ from tests.plugins.worlds.running import NEAR
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
-from saccade.plugins.worlds.cli_demo import Exam, ExamRow, hold_exam
-from saccade.plugins.worlds.solvers.questions import solver_for
+from saccade.plugins.worlds.cli import Exam, ExamRow, hold_exam
+from saccade.plugins.worlds.solvers import solver_for
 from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code, Message, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Provenance, StopReason, Trajectory, Turn
-from saccade.tasks.worlds.base import load_world, make_task
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng, load_world, make_task
 from saccade.tokens.local_model import LocalModel
 from saccade.training.sft.examples import SftCallback
 from saccade.training.sft.synth.jobs import Job
-from saccade.training.sft.synth.made import Made
 from saccade.training.sft.synth.outcome import SynthProgress
+from saccade.training.sft.synth.prompts import Made
 from saccade.training.sft.synth.run import Synthesizer
 from saccade_tiny.build import build
 from saccade_tiny.demonstrations import hold

@@ -161,9 +161,9 @@ def test_numbers_and_formats_are_never_changed(name: str) -> None:
 
 
 def test_missing_import_binds_what_is_used_and_unbound() -> None:
-    code = "a = np.zeros(2)\nplt.figure()\nImage.new('L', (1, 1))\nos.getcwd(); json.dumps(1); re.compile('')\nmath.pi"
+    code = "a = np.zeros(2)\nplt.figure()\nImage.new('L', (1, 1))\nos.getcwd(); json.dumps(1); re.I\nuuid.UUID"
     _, context, log = tree(code, "missing_import")
-    assert set(context.namespace) == {"np", "plt", "Image", "os", "json", "re", "math"}
+    assert set(context.namespace) == {"np", "plt", "Image", "os", "json", "re", "uuid"}
     assert context.namespace["np"] is np
     assert len(log) == 7
 

@@ -599,6 +599,8 @@ def test_an_effort_reaches_a_model_that_can_be_told(
         {"logit_bias": {}, "top_logprobs": None, "functions": [], "audio": None},
         {"top_logprobs": 0, "best_of": 1, "echo": False, "min_p": 0.0, "repetition_penalty": 1.0},
         {"function_call": "none", "ignore_eos": False, "prompt": None, "conversation": None},
+        {"stop": "", "verbosity": "medium", "include": ["reasoning.encrypted_content"]},
+        {"text": {"format": {"type": "text"}, "verbosity": "medium"}},
     ],
 )
 def test_fields_that_ask_for_nothing_are_taken(path: str, given: dict[str, Any]) -> None:

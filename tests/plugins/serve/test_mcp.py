@@ -80,7 +80,7 @@ async def test_an_agent_looks_again(transport: str, tmp_path: Path) -> None:
 
 
 async def test_by_default_an_agent_is_told_little() -> None:
-    async with stdio() as client:
+    async with Client(mcp_server(FakeSandbox(), Toolbox(()), McpSettings())) as client:
         tools = (await client.list_tools()).tools
         assert {"run_python", "upload", "view"} <= {tool.name for tool in tools}
         assert len(tools) <= 6
@@ -122,6 +122,7 @@ async def test_a_picture_is_viewed_again_whole_and_in_part() -> None:
         for asked, word in (
             ({"image": "image_7"}, "There are: image_0"),
             ({"image": "image_0", "box": [9, 9, 3, 3]}, "empty"),
+            ({"image": "image_0", "box": [0.1, 0.1, 0.5, 1]}, "in pixels of image_0, which is 40 × 30"),
         ):
             wrong = await view(**asked)
             assert wrong.is_error
@@ -150,7 +151,7 @@ async def test_branches_reset_and_close() -> None:
         assert text(await client.call_tool("run_python", {"session": session, "code": "n"})) == "1"
 
 
-async def test_a_client_cannot_reach_the_session_of_another() -> None:
+async def test_a_client_cannot_reach_the_session_of_another_nor_a_stranger_the_server() -> None:
     async with http_server() as url, http(url) as mine, http(url) as other:
         session = session_of(await mine.call_tool("run_python", {"code": "secret = 'of mine'"}))
         own = session_of(await other.call_tool("run_python", {"code": "secret = 'of other'"}))
@@ -164,6 +165,7 @@ async def test_a_client_cannot_reach_the_session_of_another() -> None:
         shown = [await other.list_tools(), await other.call_tool("run_python", {"session": own, "code": "dir()"})]
         assert session not in str(shown)
         assert text(await mine.call_tool("run_python", {"session": session, "code": "secret"})) == "'of mine'"
+        await refuses_strangers(url)
 
 
 async def test_files_outside_the_folders_cannot_be_read(tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ def size_of(result: Any) -> tuple[int, int]:
 
 
 async def test_one_result_stays_small_and_says_what_was_cut() -> None:
-    async with inside() as client:
+    async with inside(result_picture_bytes=200_000) as client:
 
         async def run(code: str) -> Any:
             return await client.call_tool("run_python", {"code": code})
@@ -242,24 +244,24 @@ async def test_one_result_stays_small_and_says_what_was_cut() -> None:
         short = await run("print('a' * 19_000)")
         assert "cut out" not in text(short)
 
-        for width, height, bands, count in ((1200, 900, 3, 8), (1200, 900, 4, 2), (3000, 2000, 3, 1), (40, 3000, 3, 5)):
+        for width, height, bands, count in ((500, 375, 3, 8), (500, 375, 4, 2), (1200, 800, 3, 1), (40, 1500, 3, 5)):
             code = _NOISE.format(height=height, width=width, bands=bands)
             code += f"for k in range({count}):\n    Image.fromarray(np.roll(noise, k, 0)).show()"
             noisy = await run(code)
-            assert size_of(noisy)[1] <= 1_000_000
+            assert size_of(noisy)[1] <= 200_000
             shown = pictures(noisy)
             assert len(shown) == count
-            assert "the pictures of one result have 1,000,000 bytes at most" in text(noisy)
+            assert "the pictures of one result have 200,000 bytes at most" in text(noisy)
             assert all(abs(one.width / one.height - width / height) < 0.1 * width / height for one in shown)
 
-        plain = await run("for k in range(3): Image.new('RGB', (640, 480), (k, 0, 0)).show()")
-        assert [one.size for one in pictures(plain)] == [(640, 480)] * 3
+        plain = await run("for k in range(3): Image.new('RGB', (320, 240), (k, 0, 0)).show()")
+        assert [one.size for one in pictures(plain)] == [(320, 240)] * 3
         assert "at most" not in text(plain)
 
         # What small pictures leave is for the large one.
-        code = _NOISE.format(height=500, width=400, bands=3)
+        code = _NOISE.format(height=200, width=160, bands=3)
         mixed = await run(code + "Image.fromarray(noise).show()\nfor k in range(9): Image.new('RGB', (9, 9)).show()")
-        assert pictures(mixed)[0].size == (400, 500)
+        assert pictures(mixed)[0].size == (160, 200)
 
 
 async def test_of_many_pictures_the_last_are_named() -> None:
@@ -318,18 +320,18 @@ async def test_branches_at_once_stay_within_the_limit(monkeypatch: pytest.Monkey
         assert len(sandbox.live) == 4
 
 
-async def test_http_needs_the_token_and_the_right_host() -> None:
-    async with http_server() as url:
-        for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic 0123456789abcdef"}):
-            async with httpx2.AsyncClient(headers=headers) as connection:
-                assert (await connection.post(url, json={})).status_code == 401
-        with pytest.raises((MCPError, ExceptionGroup, httpx2.HTTPError)):
-            async with http(url, token="wrong" * 8):
-                pass
-        right = {"authorization": "Bearer 0123456789abcdef0123456789abcdef", "host": "evil.example"}
-        async with httpx2.AsyncClient(headers=right) as connection:
-            elsewhere = await connection.post(url, json={})
-            assert (elsewhere.status_code, elsewhere.json()["error"]["code"]) == (421, -32600)
+async def refuses_strangers(url: str) -> None:
+    """Without the token, and to a page of another host."""
+    for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic 0123456789abcdef"}):
+        async with httpx2.AsyncClient(headers=headers) as connection:
+            assert (await connection.post(url, json={})).status_code == 401
+    with pytest.raises((MCPError, ExceptionGroup, httpx2.HTTPError)):
+        async with http(url, token="wrong" * 8):
+            pass
+    right = {"authorization": "Bearer 0123456789abcdef0123456789abcdef", "host": "evil.example"}
+    async with httpx2.AsyncClient(headers=right) as connection:
+        elsewhere = await connection.post(url, json={})
+        assert (elsewhere.status_code, elsewhere.json()["error"]["code"]) == (421, -32600)
 
 
 @pytest.mark.parametrize(

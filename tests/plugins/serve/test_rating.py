@@ -16,9 +16,8 @@ from tests.training.sft.curate.cases import Runs, blobs, ran, said
 from saccade.cli.main import main
 from saccade.errors import SettingsError
 from saccade.report.ratings import krippendorff, rating_table, table_lines
-from saccade.training.sft.rating import Rating, RatingLog, sheets
-from saccade.training.sft.rating_server import Raters, rating_app
-from saccade.training.sft.review import ReviewItems
+from saccade.training.sft.review import Rating, RatingLog, ReviewItems, sheets
+from saccade.training.sft.review_server import Raters, rating_app
 
 TOKEN = "secret-token"
 HOSTILE = "<script>alert(1)</script>"

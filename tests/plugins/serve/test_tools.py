@@ -40,8 +40,7 @@ from saccade.tools.context import Numbering, ProblemKind, ToolContext, ToolResul
 from saccade.tools.definition import Cost
 from saccade.tools.registry import make_tool
 from saccade.tools.served_wire import MediaKind, ServedCall, ServedDefinition, ServedMedium, ServedRefusal, ServedTools
-from saccade.tools.serving.app import ToolService, tools_app
-from saccade.tools.serving.backend import HeldMedia, PooledBackend, ToolServeSettings
+from saccade.tools.serving import HeldMedia, PooledBackend, ToolServeSettings, ToolService, tools_app
 from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox, served_tools
 
@@ -127,12 +126,12 @@ def test_an_outage_is_waited_for_and_then_lost(served: Served, monkeypatch: pyte
     tools = box(url, retry={"tries": 9, "first_seconds": 0.01})
     heard.failing = 8
     assert tools.call("tricky", {}, EMPTY).ok
-    lost = box(url, retry={"tries": 2}).call("tricky", {"do": "die"}, EMPTY)
+    lost = box(url, retry={"tries": 2, "first_seconds": 0.01}).call("tricky", {"do": "die"}, EMPTY)
     assert (lost.status, lost.text) == (Status.LOST, "")
     assert lost.problem is not None
     assert "SIGKILL" in lost.problem.detail
     with tool_server() as (other, _, _):
-        gone = box(other, retry={"tries": 2})
+        gone = box(other, retry={"tries": 2, "first_seconds": 0.01})
     assert gone.call("tricky", {}, EMPTY).status is Status.LOST
     with pytest.raises(UnavailableError, match="cannot be used"):
         served_tools(other, ToolCallSettings())

@@ -20,8 +20,7 @@ from saccade.errors import RegistryError, ToolError
 from saccade.plugins.serve.verl_tool import verl_tool_app
 from saccade.record.execution import Status
 from saccade.tools.context import Numbering, ToolContext
-from saccade.tools.serving.app import ToolService
-from saccade.tools.serving.backend import TOOL_SERVERS, PooledBackend, ToolServeSettings
+from saccade.tools.serving import TOOL_SERVERS, PooledBackend, ToolServeSettings, ToolService
 from saccade.tools.setup import VARIABLE, ToolCallSettings
 from saccade.tools.toolbox import Toolbox, check_recorded_tools, named_tools
 
@@ -211,6 +210,9 @@ def test_what_such_a_server_may_answer(observations: list[Any], valid: bool, sta
     first, *finish = heard
     assert first["actions"] == ['<tool_call>{"name": "zoom_in", "arguments": {"bbox_2d": [0, 0, 9, 9]}}</tool_call>']
     assert first["extra_fields"][0]["question"] == "Which?"
+    (sent,) = first["extra_fields"][0]["images"]
+    assert sent.startswith("data:image/jpeg;base64,"), "the only prefix that its tools cut off"
+    assert opened(sent).tobytes() == PICTURE.tobytes()
     assert [one["extra_fields"][0]["finish"] for one in finish] == [True] * len(finish)
     assert all(one["trajectory_ids"] == first["trajectory_ids"] for one in finish)
 

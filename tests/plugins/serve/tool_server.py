@@ -12,8 +12,7 @@ from typing import Any
 from tests.prompt_uvicorn import prompt_server
 from tests.tools.tricky import HERE
 
-from saccade.tools.serving.app import ToolService, tools_app
-from saccade.tools.serving.backend import PooledBackend, ToolServeSettings
+from saccade.tools.serving import PooledBackend, ToolServeSettings, ToolService, tools_app
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 SETTINGS = ToolServeSettings.model_validate(

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from saccade.plugins.vista.ocr import CompactDetector, Ocr, OcrResult, TextLine, _around, kept_rows
 from saccade.record.execution import Status
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
-from saccade.tools.look import PixelArray
+from saccade.tools.measure import PixelArray
 from saccade.tools.setup import VARIABLE
 
 PHOTO = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"

@@ -17,8 +17,7 @@ from saccade.media.store import MediaStore
 from saccade.plugins.worlds.experts.plays import ExpertPart
 from saccade.plugins.worlds.experts.scene import ExpertScene, ExpertSettings
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.worlds.base import WorldSample, draw_sample, load_world, store_sample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng, WorldSample, draw_sample, load_world, store_sample
 from saccade.training.sft.synth.run import synthesise
 from saccade.training.sft.synth.settings import SynthSettings
 

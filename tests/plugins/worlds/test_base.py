@@ -20,18 +20,19 @@ from tests.plugins.worlds.running import pixels_digest, printed_answer
 
 from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
+from saccade.plugins.worlds import reading, reading_video
 from saccade.plugins.worlds.canvas import GRIDS, SEARCH, Face, ViewBox, font, holds_middle, parts
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import chart, geometry, kit, pages, video
-from saccade.plugins.worlds.reading.kit import find_text, number, read_text, show, text_boxes
+from saccade.plugins.worlds.reading import find_text, number, read_text, show, text_boxes
 from saccade.record.content import VideoPart
 from saccade.sandbox.base import Binding, VideoFile
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.worlds.base import (
+from saccade.tasks.worlds import (
     SPLITS,
     WORLDS,
     Clip,
     Knobs,
+    Rng,
     World,
     WorldSample,
     draw_sample,
@@ -39,7 +40,6 @@ from saccade.tasks.worlds.base import (
     make_task,
     seed_of,
 )
-from saccade.tasks.worlds.rng import Rng
 
 
 class SizeKnobs(Knobs):
@@ -217,7 +217,7 @@ def test_numbers_and_how_they_are_written() -> None:
 
 
 def test_only_what_is_needed_comes_along() -> None:
-    program = compose(kit, video, last="print(show(boundary(0, 10, lambda frame: frame > 6)))")
+    program = compose(reading, reading_video, last="print(show(boundary(0, 10, lambda frame: frame > 6)))")
     out = io.StringIO()
     with redirect_stdout(out):
         exec(program, {"__name__": "__main__"})
@@ -227,7 +227,7 @@ def test_only_what_is_needed_comes_along() -> None:
 
 
 def test_what_a_function_calls_comes_along() -> None:
-    program = compose(kit, chart, last="print(bar_marks(rgb))")
+    program = compose(reading, reading, last="print(bar_marks(rgb))")
     for name in ("bar_marks", "value_scale", "read_text", "typeset", "face_of"):
         assert f"def {name}(" in program
     assert "SIZES = range" in program
@@ -235,7 +235,7 @@ def test_what_a_function_calls_comes_along() -> None:
 
 
 def test_programs_import_only_what_the_sandbox_has() -> None:
-    modules = (kit, chart, pages, geometry, video)
+    modules = (reading, reading, reading, reading, reading_video)
     everything = "; ".join(name for module in modules for name in vars(module) if not name.startswith("_"))
     program = compose(*modules, last=everything)
     tree = ast.parse(program)
@@ -250,7 +250,7 @@ def test_programs_import_only_what_the_sandbox_has() -> None:
 
 
 def test_the_same_parts_make_the_same_program() -> None:
-    assert compose(kit, last="print(show(1))") == compose(kit, last="print(show(1))\n")
+    assert compose(reading, last="print(show(1))") == compose(reading, last="print(show(1))\n")
 
 
 DRAWN = ("chart-bar", "chart-line", "chart-pie", "chart-scatter", "table-arithmetic", "geometry", "video-events",

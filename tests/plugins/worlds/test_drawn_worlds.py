@@ -17,9 +17,9 @@ from saccade.media.store import MediaStore
 from saccade.plugins.worlds import counting, documents, geometry, tables
 from saccade.plugins.worlds.charts.frame import KINDS as CHART_KINDS
 from saccade.plugins.worlds.charts.pie_scatter import ScatterKind
-from saccade.plugins.worlds.reading.kit import number, read_text
+from saccade.plugins.worlds.reading import number, read_text
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Split, WorldSample, draw_sample, load_world, make_task
+from saccade.tasks.worlds import Split, WorldSample, draw_sample, load_world, make_task
 
 READ: dict[str, tuple[str, ...]] = {
     "chart-bar@2": CHART_KINDS,

@@ -11,8 +11,8 @@ import pytest
 from tests.plugins.worlds.running import printed_answer
 
 from saccade.errors import SettingsError, UnavailableError
+from saccade.plugins.worlds import reading_video as video_reading
 from saccade.plugins.worlds.canvas import overlaps
-from saccade.plugins.worlds.reading import video as video_reading
 from saccade.plugins.worlds.video import (
     KINDS,
     SIZE,
@@ -25,8 +25,7 @@ from saccade.plugins.worlds.video import (
     encode_clip,
     plan,
 )
-from saccade.tasks.worlds.base import Clip, Split, WorldSample, draw_sample, seed_of
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Clip, Rng, Split, WorldSample, draw_sample, seed_of
 
 # Raw frames, question and answer of index 0. A change needs a new version of the world's id.
 GOLDEN = {"train": "1108bf78dbe9a46d", "test": "a92f9ad777521adc"}

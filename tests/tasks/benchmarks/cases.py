@@ -16,7 +16,7 @@ from saccade.record.task import Task
 from saccade.tasks.benchmarks.benchmark import open_benchmark
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import load_card
-from saccade.tasks.benchmarks.values import RowProblem
+from saccade.tasks.benchmarks.row_files import RowProblem
 
 
 def png(colour: str = "red", size: tuple[int, int] = (12, 9)) -> bytes:

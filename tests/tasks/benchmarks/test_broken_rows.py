@@ -19,7 +19,7 @@ from saccade.record.task import Task
 from saccade.tasks.benchmarks.benchmark import open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import card_ids, load_card
-from saccade.tasks.benchmarks.values import RowProblem
+from saccade.tasks.benchmarks.row_files import RowProblem
 
 SOUND = base64_png()
 leaves = st.one_of(

@@ -13,7 +13,7 @@ from saccade.grading.registry import load_grader
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.benchmark import VARIABLE, open_benchmark
 from saccade.tasks.benchmarks.card import Card, Size
-from saccade.tasks.benchmarks.loaders.base import load_loader
+from saccade.tasks.benchmarks.loaders.rows import load_loader
 from saccade.tasks.benchmarks.registry import card_ids, load_card
 
 each_card = pytest.mark.parametrize("name", card_ids())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from saccade.tasks.benchmarks.card import Fields
 from saccade.tasks.benchmarks.make_task import choices_of, lettered, split_question
-from saccade.tasks.benchmarks.values import FieldError
+from saccade.tasks.benchmarks.row_files import FieldError
 
 FIELD = Fields(question="question", choices="options")
 COLUMNS = Fields(question="question", choices_from="columns")

@@ -7,7 +7,7 @@ import pytest
 
 from saccade.tasks.benchmarks import media_files
 from saccade.tasks.benchmarks.media_files import MediaFiles
-from saccade.tasks.benchmarks.values import FieldError
+from saccade.tasks.benchmarks.row_files import FieldError
 
 NAMED = [
     "0.jpg",

@@ -27,7 +27,7 @@ from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.benchmarks.values import RowProblem
+from saccade.tasks.benchmarks.row_files import RowProblem
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
 from saccade.tasks.sources.task_set import open_tasks
 

@@ -26,7 +26,7 @@ from tests.tasks.benchmarks.test_vista_sources import tasks_of
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.loaders.training_rows import final_answer
-from saccade.tasks.benchmarks.values import RowProblem
+from saccade.tasks.benchmarks.row_files import RowProblem
 
 GLOVE = "What is the glove made of?\n(A) rubber\n(B) cotton\nAnswer with the letter of the option."
 TEMPLATE = (

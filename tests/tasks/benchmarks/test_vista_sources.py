@@ -18,8 +18,8 @@ from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.benchmark import open_benchmark
 from saccade.tasks.benchmarks.card import Card, Fields
 from saccade.tasks.benchmarks.registry import card_ids, load_card
-from saccade.tasks.benchmarks.values import RowProblem
-from saccade.tasks.sources.card_reader import CardReader
+from saccade.tasks.benchmarks.row_files import RowProblem
+from saccade.tasks.sources.resolve import CardReader
 
 
 def tasks_of(card: str, folder: Path, tmp: Path) -> list[Task]:

@@ -12,7 +12,7 @@ from PIL import Image
 from tests.evals.support import oracle, settings
 
 from saccade.errors import DataError, SettingsError
-from saccade.evals.progress import BROKEN_TASK
+from saccade.evals.grades import BROKEN_TASK
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.models.scripted import ScriptedModel

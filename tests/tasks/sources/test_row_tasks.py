@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.tasks.sources.files import deepeyes_row, jsonl, parquet, picture, png, pyvision_row, video
 
+from saccade.dialects.question import question_text, split_at_pictures
 from saccade.errors import DataError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
@@ -137,11 +138,20 @@ def test_media_lie_wherever_the_file_says(tmp_path: Path) -> None:
         {"image": "b.png", "question": "3?", "answer": "x"},
         {"image": "/elsewhere/rows/b.png", "question": "4?", "answer": "x"},
         {"image": "http://host/b.png", "question": "5?", "answer": "x"},
+        *(
+            {"image": name, "question": f"{name}?", "answer": "x"}
+            for name in (
+                *(r"C:\data\rows\b.png", r"C:b.png", r"\\server\share\b.png", r"\\?\C:\b.png", r"x\..\b.png"),
+                *("file:///C:/data%20x/%62.png", '"b.png"', " b.png "),
+            )
+        ),
     ]
     pool = open_tasks([str(jsonl(tmp_path / "rows" / "rows.jsonl", rows))])
     assert near.is_file()
     shown = [task.media[0].part.sha256 for task in made(pool, tmp_path)]
-    assert shown[0] == shown[1] != shown[2] == shown[3]
+    assert shown[0] == shown[1] != shown[2]
+    assert set(shown[2:]) == {shown[2]}
+    assert len(shown) == 12
     assert [problem.row for problem in pool.problems] == [4]
     assert "download it first" in str(pool.problems[0])
 
@@ -151,6 +161,7 @@ def test_media_lie_wherever_the_file_says(tmp_path: Path) -> None:
     [
         ({"image": "none.png"}, "there is no file none.png"),
         ({"image": None, "question": "<image> what?"}, "places for 1 pictures, and the row has 0"),
+        ({"choices": ["a", "<image 2>"]}, "places for 2 pictures, and the row has 1"),
         ({"question": ""}, "it is empty (null, or no text)"),
         ({"choices": ["a", "b"], "answer": "C"}, "names none of the 2 choices"),
         ({"conversations": "text"}, "no list of turns"),
@@ -183,6 +194,32 @@ def test_open_and_search_are_what_a_row_says(tmp_path: Path, said: object, meant
     (tmp_path / "rows.csv").write_text(f"question,answer,open\nwhat?,a,{'' if said is None else said}\n")
     (task,) = made(open_tasks([str(tmp_path / "rows.csv")]), tmp_path)
     assert task.is_open is meant
+
+
+@pytest.mark.parametrize(
+    ("pictures", "question", "choices"),
+    [
+        ({"images": ["a.png"] * 3}, "<image>Which?", ["<image>", "<image>"]),
+        ({"images": ["a.png"] * 3}, "<image_1> Which?", ["<image_2>", "<image_3>"]),
+        ({"images": ["a.png"] * 3}, "<Image 1>Which?", ["<image2>", "<Image 3>"]),
+        ({"image_1": "a.png", "image_2": "a.png", "image_3": "a.png"}, "<image 1>Which?", "['<image 2>', '<image 3>']"),
+    ],
+)
+def test_pictures_stand_in_their_options(
+    tmp_path: Path, pictures: dict[str, Any], question: str, choices: object
+) -> None:
+    picture(tmp_path / "a.png")
+    row = {**pictures, "question": question, "choices": choices, "answer": "B"}
+    (task,) = made(open_tasks([str(jsonl(tmp_path / "rows.jsonl", [row]))]), tmp_path)
+    first, *others = split_at_pictures(question_text(task), len(task.media))
+    assert (first, [piece for piece in others if isinstance(piece, int)]) == (0, [1, 2])
+
+
+@pytest.mark.parametrize("answer", ["a, c", "A|C", "{A, C}", "A/C", "A and C", ["A", "C"]])
+def test_several_right_letters(tmp_path: Path, answer: object) -> None:
+    row = {"question": "Which?", "choices": ["one", "two", "three"], "answer": answer}
+    (task,) = made(open_tasks([str(jsonl(tmp_path / "rows.jsonl", [row]))]), tmp_path)
+    assert task.answer == '["one", "three"]'
 
 
 def test_tags_as_a_mapping_are_names_with_values(tmp_path: Path) -> None:

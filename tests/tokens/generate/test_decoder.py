@@ -23,7 +23,7 @@ from saccade.errors import ModelRefusedError
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.record.trajectory import FinishReason, Sampling
-from saccade.tokens import sequences
+from saccade.tokens import caches, sequences
 from saccade.tokens.build import PromptDelta, TokenStream
 from saccade.tokens.caches import RaggedCache, row_bytes, state_bytes
 from saccade.tokens.decoder import TransformersEngine
@@ -74,10 +74,7 @@ async def test_logprobs_are_those_of_one_pass_over_the_whole_episode(any_policy:
 
 
 async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: TinyPolicy, store: MediaStore) -> None:
-    once, again = await rolled(qwen, store), await rolled(qwen, store)
-    assert [t.ids().tolist() for t in once] == [t.ids().tolist() for t in again]
-    assert all(np.array_equal(a.logprobs(), b.logprobs(), equal_nan=True) for a, b in zip(once, again, strict=True))
-    small = await rolled(qwen, store, most_tokens=1)
+    once, small = await rolled(qwen, store), await rolled(qwen, store, most_tokens=1)
     assert [t.ids().tolist() for t in once] == [t.ids().tolist() for t in small]
 
 
@@ -152,19 +149,28 @@ def plain(made: TinyPolicy, text: str) -> PromptDelta:
     return PromptDelta(made.encoder.text(text))
 
 
-async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(qwen: TinyPolicy, store: MediaStore) -> None:
+async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(
+    qwen: TinyPolicy, store: MediaStore, request: pytest.FixtureRequest
+) -> None:
+    """Also where more tokens were sampled ahead, whose numbers then draw the next turn."""
     engine = TransformersEngine(qwen, store)
     one, other = engine.slots([1, 1])
     ask = TurnRequest(plain(qwen, "Say it."), max_tokens=40)
     first, _ = await asyncio.gather(one.generate(ask), other.generate(ask))
     one.release(), other.release()
-    stop = first.text[3:5]
-    (again,) = engine.slots([1])
-    stopped = await again.generate(TurnRequest(ask.delta, (stop,), max_tokens=40))
+    stop, found = first.text[3:5], []
+    for ahead in (False, True):
+        if ahead:
+            request.getfixturevalue("captured")
+        (again,) = engine.slots([1])
+        stopped = await again.generate(TurnRequest(ask.delta, (stop,), max_tokens=40))
+        assert stopped.finish is FinishReason.STOP_STRING
+        assert stopped.text == first.text[: first.text.index(stop) + len(stop)]
+        assert stopped.ids == first.ids[: len(stopped.ids)]
+        found.append((await again.generate(TurnRequest(plain(qwen, "More."), max_tokens=6))).ids)
+        again.release()
     await engine.close()
-    assert stopped.finish is FinishReason.STOP_STRING
-    assert stopped.text == first.text[: first.text.index(stop) + len(stop)]
-    assert stopped.ids == first.ids[: len(stopped.ids)]
+    assert found[0] == found[1]
 
 
 async def test_a_full_context_ends_one_episode_and_no_other(qwen: TinyPolicy, store: MediaStore) -> None:
@@ -234,18 +240,77 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> list[Replayed]:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("cache_bytes", [None, 4e6])
 async def test_episodes_are_the_same_with_graphs_and_without(
-    captured_policy: TinyPolicy, tmp_path: Path, cache_bytes: float | None, request: pytest.FixtureRequest
+    captured_policy: TinyPolicy,
+    tmp_path: Path,
+    cache_bytes: float | None,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tokens that are sampled ahead and fall behind an end leave no trace: neither in the cache nor in later draws."""
-    store = MediaStore(tmp_path / "media")
+    """Tokens that are sampled ahead and fall behind an end leave no trace: neither in the cache nor in later draws.
+
+    Nor does it matter whether rows are read to the end of the longest, or to their own.
+    """
+    store, calls = MediaStore(tmp_path / "media"), list[int]()
+
+    def counted(query: torch.Tensor, *args: Any, **more: Any) -> torch.Tensor:
+        calls.append(len(query))
+        return rows_kernel(query, *args, **more)
+
     plain = await rolled(captured_policy, store, cache_bytes=cache_bytes)
     captured: list[Replayed] = request.getfixturevalue("captured")
     replayed = await rolled(captured_policy, store, cache_bytes=cache_bytes)
     assert 0 < len(captured) < 10
     assert sum(one.count for one in captured) > 20
-    for one, other in zip(plain, replayed, strict=True):
+    same(plain, replayed)
+    if captured_policy.checkpoint.family.attention == "full":
+        monkeypatch.setattr(sequences, "can_attend_own", lambda *about: True)
+        monkeypatch.setattr(caches, "varlen_kernel", lambda *wanted: counted)
+        same(plain, await rolled(captured_policy, store, cache_bytes=cache_bytes))
+        assert len(calls) > 20
+        assert captured_policy.checkpoint.model.model.language_model.config._attn_implementation == "sdpa"
+
+
+def same(episodes: list[TokenTrajectory], others: list[TokenTrajectory]) -> None:
+    for one, other in zip(episodes, others, strict=True):
         assert one.ids().tolist() == other.ids().tolist()
         np.testing.assert_allclose(one.logprobs(), other.logprobs(), atol=3e-5)
+
+
+def rows_kernel(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, ends: torch.Tensor, starts: torch.Tensor, most: int,
+    most_keys: int, *, scale: float | None, enable_gqa: bool, seqused_k: torch.Tensor,
+) -> torch.Tensor:  # fmt: skip
+    """What torch's kernel computes, by its documentation, of one query (heads, size) for each row."""
+    assert (most, ends.tolist(), ends.dtype) == (1, [*range(len(query) + 1)], torch.int32)
+    assert (starts[-1], seqused_k.dtype) == (len(key), torch.int32)
+    shared = query.shape[1] // key.shape[1]
+    assert enable_gqa == (shared > 1)
+    found = []
+    for own, start, used in zip(query, starts.tolist(), seqused_k.tolist(), strict=False):
+        assert 0 < used <= most_keys
+        keys, values = (tensor[start : start + used].repeat_interleave(shared, dim=1) for tensor in (key, value))
+        scores = torch.einsum("hd,khd->hk", own, keys) * (scale or own.shape[-1] ** -0.5)
+        found.append(torch.einsum("hk,khd->hd", scores.softmax(-1), values))
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("fault", ["", "results differ by", "no kernel image"])
+def test_a_kernel_that_gives_other_numbers_is_not_used(
+    fault: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def kernel(*args: Any, **more: Any) -> torch.Tensor:
+        if fault == "no kernel image":
+            raise RuntimeError("no kernel image is available\nmore")
+        if fault:  # reads the place behind a row too
+            more["seqused_k"] = (more["seqused_k"] + 1).clamp(max=640)
+        return rows_kernel(*args, **more)
+
+    monkeypatch.setattr(caches, "varlen_kernel", lambda *wanted: kernel)
+    caches.own_is_right.cache_clear()
+    assert caches.own_is_right(4, 2, 8, torch.device("cpu"), torch.bfloat16) == (not fault)
+    assert fault in caplog.text
+    assert len(caplog.records) == bool(fault)
+    caches.own_is_right.cache_clear()
 
 
 async def test_nothing_of_a_batch_is_left_when_its_episodes_are_over(

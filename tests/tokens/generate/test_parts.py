@@ -159,6 +159,8 @@ def test_prompt_and_answer_together_have_a_limit(qwen: Checkpoint) -> None:
     assert len(made.ids) <= 3
     with pytest.raises(ContextLimitError, match=f"at most {read}"):
         one_answer(qwen, ask(context_tokens=read))
+    with pytest.raises(ContextLimitError, match="at most 2048"):
+        one_answer(qwen, ask("x " * 2100))
 
 
 def test_cancelling_takes_effect_before_the_next_token(qwen: Checkpoint) -> None:
@@ -224,18 +226,14 @@ def test_roles_are_the_templates(qwen: Checkpoint) -> None:
 TOKENIZER, BESIDE_TEXTS = tiny_tokenizer(), tiny_tokenizer("gemma4")
 
 
-@given(st.lists(st.integers(0, len(TOKENIZER) - 1), max_size=40))
-def test_text_that_comes_token_by_token_is_the_tokenizers(ids: list[int]) -> None:
-    text = TextOfTokens(TOKENIZER)
-    assert "".join([*map(text.add, ids), text.end()]) == TOKENIZER.decode(ids)
-
-
-@given(st.lists(st.integers(0, len(BESIDE_TEXTS) - 1), max_size=40), st.text(max_size=6))
-def test_bytes_beside_texts_are_the_tokenizers_too(ids: list[int], around: str) -> None:
-    known = BESIDE_TEXTS.encode(around, add_special_tokens=False)
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, BESIDE_TEXTS], ids=["bytes", "beside-texts"])
+@given(chosen=st.lists(st.integers(0, len(TOKENIZER) + len(BESIDE_TEXTS)), max_size=40), around=st.text(max_size=6))
+def test_text_that_comes_token_by_token_is_the_tokenizers(tokenizer: Any, chosen: list[int], around: str) -> None:
+    ids = [one % len(tokenizer) for one in chosen]
+    known = tokenizer.encode(around, add_special_tokens=False)
     for tokens in (ids, [*known, *ids], [*ids, *known[:-1]]):
-        text = TextOfTokens(BESIDE_TEXTS)
-        assert "".join([*map(text.add, tokens), text.end()]) == BESIDE_TEXTS.decode(tokens)
+        text = TextOfTokens(tokenizer)
+        assert "".join([*map(text.add, tokens), text.end()]) == tokenizer.decode(tokens)
 
 
 @given(st.text())

@@ -27,7 +27,7 @@ from saccade.media.store import MediaStore
 from saccade.record.trajectory import EpisodeLimits
 from saccade.sandbox.scripted import ScriptedSandbox
 from saccade.training.env import LookAgainEnv, PicturesSpace, TextSpace, register_envs
-from saccade.training.env.registration import DIALECT_OF
+from saccade.training.env.spaces import DIALECT_OF
 
 ROOT = Path(__file__).resolve().parents[3]
 scripted = partial(ScriptedSandbox, result)

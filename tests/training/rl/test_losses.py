@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor
 
-from saccade.training.rl.kl import K3
+from saccade.training.rl.advantages import K3
 from saccade.training.rl.recipe import RlLossSettings
 from saccade.training.rl.step import (
     ClipBounds,

@@ -18,7 +18,6 @@ from saccade.rewards.reward import Reward
 from saccade.training.rl.rollout import DropReason, Rollout, RolloutGroup, broken, group_of, spread
 from saccade.training.rl.select import (
     TAIL_PATCH,
-    UNSOLVED_MOSTLY,
     Band,
     DynamicSampling,
     KeepAll,
@@ -217,7 +216,7 @@ def test_bands_of_the_curriculum() -> None:
     assert in_band(counted, Band(fewest=2)) == ("a",)
     # Nine of ten samples right is not more than 0.9; seven samples say too little.
     tried = {"nine": (0.9, 10), "few": (0.5, 7), "eight": (0.5, 8), "all": (1.0, 8)}
-    assert in_band(tried, UNSOLVED_MOSTLY) == ("nine", "eight")
+    assert in_band(tried, Band(highest=0.9, fewest=8)) == ("nine", "eight")
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveInt
 from saccade.errors import MediaError
 from saccade.evals.intervals import of_mean
 from saccade.evals.metrics import majority, majority_by_samples, pass_at
-from saccade.evals.protocols.base import Protocol, Studied
-from saccade.evals.protocols.findings import Findings, Mean, Rate, Rates, SampleRow, StudiedRun
+from saccade.evals.protocols.base import Findings, Mean, Protocol, Rate, Rates, SampleRow, Studied, StudiedRun
 from saccade.evals.rows import natural
 from saccade.grading.registry import grade_of
 from saccade.media.modes import policy

@@ -17,8 +17,7 @@ from typing import Final, Literal
 from pydantic import NonNegativeInt
 
 from saccade.episode.looks import parsed
-from saccade.evals.protocols.base import Protocol, Studied
-from saccade.evals.protocols.findings import Findings, Rate, Rates, SampleRow, StudiedRun
+from saccade.evals.protocols.base import Findings, Protocol, Rate, Rates, SampleRow, Studied, StudiedRun
 from saccade.evals.protocols.tool_use import ALIASES, HARMLESS, call_uses
 from saccade.record.base import Name, Record, Text
 from saccade.record.content import Code

@@ -19,9 +19,8 @@ from saccade.dialects.registry import recorded_dialect
 from saccade.dialects.text import blocks, outside_thoughts
 from saccade.episode.looks import parsed
 from saccade.errors import SaccadeError
-from saccade.evals.protocols.base import Protocol, Studied
+from saccade.evals.protocols.base import MOST_EXAMPLES, Findings, Protocol, Rate, Rates, SampleRow, Studied, StudiedRun
 from saccade.evals.protocols.faithfulness import JudgeVerdicts, box_verdicts
-from saccade.evals.protocols.findings import MOST_EXAMPLES, Findings, Rate, Rates, SampleRow, StudiedRun
 from saccade.grading.clean import folded
 from saccade.record.base import Name, Record, Text
 from saccade.record.content import Code, ParseError, ToolCall

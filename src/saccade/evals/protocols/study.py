@@ -10,13 +10,12 @@ from pathlib import Path
 from saccade.core.seam import seam
 from saccade.episode.flow import as_done
 from saccade.episode.regions import StoredPixels
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES, note_empty
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES, note_empty, trajectories_of
 from saccade.errors import OwnCodeError, SettingsError
-from saccade.evals.merge import run_settings
-from saccade.evals.protocols.base import AnyProtocol, Studied
+from saccade.evals.protocols.base import AnyProtocol, Findings, SampleRow, Studied, StudiedRun
 from saccade.evals.protocols.faithfulness import PictureJudge
-from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
 from saccade.evals.rows import natural
+from saccade.evals.stored import run_settings
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_ids, read_lines
 from saccade.record.trajectory import StopReason, Trajectory
@@ -133,9 +132,7 @@ def over(trajectory: Trajectory) -> bool:
 
 def _last_lines(run: Path) -> dict[str, int]:
     """Map ids to the number of their last line, from 0."""
-    file = run / TRAJECTORIES
-    if not file.is_file():
-        raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+    file = trajectories_of(run)
     note_empty(file)
     return {name: number for number, name in enumerate(read_ids(file, Trajectory))}
 

@@ -15,8 +15,7 @@ from saccade.dialects.registry import recorded_dialect
 from saccade.episode.looks import parsed
 from saccade.episode.regions import Region
 from saccade.errors import SaccadeError
-from saccade.evals.protocols.base import Protocol, Studied
-from saccade.evals.protocols.findings import Findings, Mean, Rate, Rates, SampleRow, StudiedRun
+from saccade.evals.protocols.base import Findings, Mean, Protocol, Rate, Rates, SampleRow, Studied, StudiedRun
 from saccade.evals.rows import natural
 from saccade.record.base import Name, Record, Text
 from saccade.record.content import Code, ImagePart, ToolCall, VideoPart

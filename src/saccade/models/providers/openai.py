@@ -142,7 +142,8 @@ def _content(
 def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return `messages` in which every call has an identifier and exactly one result, after its own message.
 
-    A call without a result is left out. A result without a call loses its `call_id` and stands after the others.
+    A call without a result is left out. A result without a call loses its `call_id` and stands after the others. What
+    holds nothing is left out, and so is an assistant's message of blanks, unless it is the last, to be continued.
     """
     pairs: list[Message] = []
     used: set[str] = set()
@@ -153,7 +154,16 @@ def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
         while message.calls and at < len(messages) and messages[at].role == "tool":
             at += 1
         pairs += _exchange(message, messages[first:at], f"call_{first}", used)
-    return tuple(message for message in pairs if message.parts or message.calls or message.call_id)
+    return tuple(
+        message
+        for message in pairs
+        if message.calls or message.call_id or (message.parts and (message is pairs[-1] or not _blank(message)))
+    )
+
+
+def _blank(message: Message) -> bool:
+    texts = (part.text if isinstance(part, TextPart) else "picture" for part in message.parts)
+    return message.role == "assistant" and not "".join(texts).strip()
 
 
 def _exchange(message: Message, results: Sequence[Message], stem: str, used: set[str]) -> list[Message]:
@@ -301,18 +311,14 @@ def read_body(body: Any, answer: PartialAnswer, *, whole: bool) -> None:
 
 
 def _read_message(body: Mapping[str, Any], answer: PartialAnswer) -> None:
-    choices = body.get("choices")
-    if not isinstance(choices, list) or not choices:
-        raise_sent(body, flat="message" in body or "detail" in body)
+    found = _choices(body, answer)
+    choice = next((one for one in found if one.get("index") == 0), found[0] if found else {})
+    raise_sent(choice)
+    message = _message(choice, "message", answer)
+    if message is None:
+        raise_sent(body, flat=True)
         raise OutageError("sent an answer without a message.")
-    name = "delta" if choices[0].get("message") is None and choices[0].get("delta") else "message"
-    message = choices[0].get(name)
-    raise_sent(choices[0])
-    if not isinstance(message, dict):
-        raise OutageError("sent an answer without a message.")
-    if name == "delta":
-        answer.bend("message", name)
-    _read_choice(choices[0], message, answer)
+    _read_choice(choice, message, answer)
     for at, (_, call_id, called, arguments) in enumerate(calls_of(message, answer)):
         call = answer.call(at)
         call.call_id, call.name, call.arguments = call_id or None, called, argument_piece(arguments, answer)
@@ -321,21 +327,40 @@ def _read_message(body: Mapping[str, Any], answer: PartialAnswer) -> None:
 
 
 def _read_chunk(body: Mapping[str, Any], answer: PartialAnswer) -> None:
-    choices = body.get("choices") or ()
+    choices = _choices(body, answer)
     for choice in choices:
         if choice.get("index", 0) in (0, None):
             raise_sent(choice)
-            delta = choice.get("delta")
-            if delta is None and isinstance(choice.get("message"), dict):
-                delta = choice["message"]
-                answer.bend("message", "message")
-            delta = delta or {}
+            delta = _message(choice, "delta", answer) or {}
             _read_choice(choice, delta, answer)
             for at, (number, call_id, name, arguments) in enumerate(calls_of(delta, answer)):
                 answer.call_piece(at if number is None else number, call_id, name, arguments)
     _read_frame(body, answer)
     if not choices and isinstance(body.get("usage"), dict):
         _end_without_reason(answer, "the counts of tokens at its end")
+
+
+def _choices(body: Mapping[str, Any], answer: PartialAnswer) -> Sequence[Mapping[str, Any]]:
+    """Return the choices of a body: its own, those of an object that a gateway wrapped it in, or Ollama's message."""
+    holder = next((name for name in ("data", "output", "result") if isinstance(body.get(name), dict)), "")
+    if not body.get("choices") and holder and body[holder].get("choices"):
+        answer.bend("message", holder)
+        body = body[holder]
+    choices = body.get("choices") or ()
+    if not choices and "done" in body and isinstance(body.get("message"), dict):
+        answer.bend("message", "message")
+        return ({"message": body["message"], "finish_reason": body.get("done_reason")},)
+    return (choices,) if isinstance(choices, dict) else choices
+
+
+def _message(choice: Mapping[str, Any], usual: str, answer: PartialAnswer) -> Mapping[str, Any] | None:
+    """Return the message of a choice, which stands under `usual` or another name; None if there is none."""
+    for name in (usual, "message", "delta", "text"):
+        if isinstance(message := choice.get(name), dict | str) and (message or name == usual):
+            if name != usual or isinstance(message, str):
+                answer.bend("message", name)
+            return {"content": message} if isinstance(message, str) else message
+    return None
 
 
 def _end_without_reason(answer: PartialAnswer, by: str) -> None:

@@ -25,8 +25,7 @@ from saccade.media.decode import is_url
 from saccade.media.store import from_base64
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason, Trajectory
 from saccade.sandbox.base import MIB
-from saccade.tasks.frames import FrameSettings
-from saccade.tasks.own_media import NamedBytes, OwnMedia
+from saccade.tasks.media import FrameSettings, NamedBytes, OwnMedia
 
 
 class AgentServeSettings(BaseModel):
@@ -110,6 +109,10 @@ _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "ignore_eos": (False,),
     "use_beam_search": (False,),
     "skip_special_tokens": (True,),
+    "stop": ("", [""]),
+    "verbosity": ("medium",),
+    "include": (["reasoning.encrypted_content"],),
+    "text": ({"format": {"type": "text"}, "verbosity": "medium"}, {"verbosity": "medium"}),
 }
 """Fields of other servers and older clients -> values at which they ask for nothing."""
 

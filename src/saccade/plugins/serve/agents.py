@@ -41,8 +41,7 @@ from saccade.record.content import ImagePart
 from saccade.record.trajectory import EpisodeLimits, Trajectory, Turn
 from saccade.report.words import short_model
 from saccade.sandbox.base import Limits, Sandbox
-from saccade.tasks.frames import FrameSettings
-from saccade.tasks.own_media import OwnMedia, Taken, take
+from saccade.tasks.media import FrameSettings, OwnMedia, Taken, take
 from saccade.tools.toolbox import Toolbox, check_recorded_tools
 
 # Counters of a server of agents, in the text format of Prometheus. They hold no text of any request.
@@ -338,7 +337,7 @@ class AgentPool:
         await self._stack.aclose()
 
     def take(self, media: OwnMedia, store: MediaStore) -> Taken:
-        """Put a client's picture or video into `store`, as a question would. Raises as `take` of own_media."""
+        """Put a client's picture or video into `store`, as a question would. Raises as `saccade.tasks.media.take`."""
         return take(media, store.limited(self._base.media.limits), self._base.media)
 
     def slot(self) -> Slots:

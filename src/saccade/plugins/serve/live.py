@@ -43,8 +43,8 @@ from saccade.record.content import VideoPart
 from saccade.report.live import GrowingEpisode, SoFar
 from saccade.report.page import ServedPart, page_html
 from saccade.report.picture_book import PictureBook
-from saccade.tasks.own_media import OwnMedia
-from saccade.tasks.worlds.base import Clip, draw_sample, load_world
+from saccade.tasks.media import OwnMedia
+from saccade.tasks.worlds import Clip, draw_sample, load_world
 
 # An episode as events for the live page: what the model writes, what was run, and the finished page.
 #

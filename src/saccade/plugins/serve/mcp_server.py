@@ -34,7 +34,7 @@ from saccade.plugins.serve.vision_session import (
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, Status
 from saccade.sandbox.base import Sandbox
-from saccade.tasks.own_media import OwnMedia
+from saccade.tasks.media import OwnMedia
 from saccade.tools.context import CallProblem
 from saccade.tools.definition import BoxField, ToolModel, check_arguments
 from saccade.tools.registry import TOOLS

@@ -10,4 +10,4 @@ SERVE = Verb(
 MCP = Verb(
     "saccade.plugins.serve.cli:mcp_verb", "Give agents a Python sandbox that shows pictures, over MCP.", "Ask and serve"
 )
-SANDBOX = Verb("saccade.plugins.serve.sandbox_cli:app", "Serve sandboxes to other hosts.", "Ask and serve")
+SANDBOX = Verb("saccade.plugins.serve.cli:sandbox_verb", "Serve sandboxes to other hosts.", "Ask and serve")

@@ -32,8 +32,7 @@ from saccade.record.execution import Execution, Status
 from saccade.record.trajectory import FinishReason
 from saccade.tools.context import Problem, ProblemKind, ToolResult, failed
 from saccade.tools.served_wire import ServedCall, ServedMedium
-from saccade.tools.serving.app import ToolService, tools_app
-from saccade.tools.serving.backend import PooledBackend, ToolServeSettings
+from saccade.tools.serving import PooledBackend, ToolServeSettings, ToolService, tools_app
 
 _MOST_TRAJECTORIES: Final = 4096
 """Those that never say that they finish are forgotten, the oldest first."""

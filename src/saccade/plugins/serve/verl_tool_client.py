@@ -134,9 +134,8 @@ def _answered(url: str, answer: httpx.Response) -> tuple[Any, bool]:
 def _url(name: str, context: ToolContext) -> str:
     source = context.source(name)
     data = source.encoded() if isinstance(source, EncodedImage) else quick_png(context.image(name).image)
-    with Image.open(io.BytesIO(data)) as image:
-        kind = (image.format or "PNG").lower()
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    # Its tools cut off this prefix and no other, and read what follows by its content, so PNG goes under it too.
+    return f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
 
 
 def _picture(url: str) -> Image.Image:

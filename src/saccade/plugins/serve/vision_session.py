@@ -26,7 +26,7 @@ from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.execution import Execution
 from saccade.sandbox.base import MIB, Binding, Sandbox, Session, SessionOptions, VideoFile
-from saccade.tasks.own_media import OwnMedia, Taken, take
+from saccade.tasks.media import OwnMedia, Taken, take
 from saccade.tools.context import Numbering, ToolContext
 from saccade.tools.definition import Xyxy, pixel_box
 from saccade.tools.toolbox import Toolbox
@@ -154,7 +154,7 @@ class VisionSession:
         """Return a picture of the session, or the part of it in `box` (pixels), and what to call it.
 
         Raises:
-            CallRefusedError: there is no such picture.
+            CallRefusedError: there is no such picture, or the box is in fractions of it.
             CallProblem: the box is empty or outside of it.
         """
         async with self._lock:
@@ -164,6 +164,11 @@ class VisionSession:
                 raise CallRefusedError(f"This session has no picture {name[:60]!r}. There are: {known}.")
             if box is None:
                 return name, part
+            if max(box) <= 1:
+                raise CallRefusedError(
+                    f"The box {list(box)} has fractions or a single pixel: `box` is in pixels of {name}, which is "
+                    f"{part.width} × {part.height}."
+                )
             edges = pixel_box(box, "pixels", (part.width, part.height))
             cut = await asyncio.to_thread(lambda: self.store.put_image(self.store.open(part).decode().crop(edges)))
             return f"{name}, {list(edges)}", cut

@@ -25,7 +25,7 @@ from saccade.episode.run_folder import MEDIA
 from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import MediaReader
-from saccade.models.local_tokens import CheckpointTokens, load_tokens
+from saccade.models.local_weights import CheckpointTokens, load_tokens
 from saccade.models.pictures import decoded_picture
 from saccade.plugins.verl.mapping import located
 from saccade.plugins.verl.said import keep_warnings
@@ -99,9 +99,8 @@ class TokenPolicy:
 def load_policy(source: str) -> TokenPolicy:
     """Return the tokens of the checkpoint in the folder `source`, or of that name on the hub.
 
-    Raises:
-        ModelRefusedError: they cannot be loaded.
-        TrainingError: its chat template does not write its family's frame.
+    Raises `ModelRefusedError`: they cannot be loaded; `TrainingError`: its chat template does not write its family's
+    frame.
     """
     tokens = load_tokens(source)
     return TokenPolicy(tokens, Encoder.of(tokens))
@@ -134,9 +133,8 @@ class GroupTable(Generic[T]):
 
         `play` of the last call is awaited, once for all of them.
 
-        Raises:
-            TrainingError: a call came twice, too many came, or the others did not come in time.
-            Exception: what `play` raises, for each call of the group.
+        Raises `TrainingError`: a call came twice, too many came, or the others did not come in time; `Exception`: what
+        `play` raises, for each call of the group.
         """
         group = self._groups.setdefault(uid, _Group())
         if number in group.numbers or not 0 <= number < count:
@@ -386,9 +384,8 @@ class EpisodeWorker:
     async def play(self, asked: AskedRollout, client: VerlClient) -> PlayedRollout:
         """Return the rollout that is asked for, once all of its group are.
 
-        Raises:
-            TrainingError: a gate was violated, or not all of its group were asked for.
-            SaccadeError: whatever ends a run with our own trainer too.
+        Raises `TrainingError`: a gate was violated, or not all of its group were asked for; `SaccadeError`: whatever
+        ends a run with our own trainer too.
         """
         settings = self.settings
         count = settings.validation.samples if asked.validation else settings.recipe.rollout.group_size
@@ -439,8 +436,7 @@ class EpisodeWorker:
 async def open_worker(out: Path) -> EpisodeWorker:
     """Return the worker of this process, for the run in `out`.
 
-    Raises:
-        SaccadeError: what the settings name cannot be had on this machine.
+    Raises `SaccadeError`: what the settings name cannot be had on this machine.
     """
     keep_warnings(out)
     settings = load_settings(RlSettings, out / SETTINGS)

@@ -66,9 +66,8 @@ from saccade.training.rl.metrics import (
 from saccade.training.rl.rollout import Rollout, RolloutGroup
 from saccade.training.rl.scoring import load_scorer
 from saccade.training.rl.select import Selection
-from saccade.training.rl.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
+from saccade.training.rl.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings, check_trainer
 from saccade.training.rl.tasks import TaskList, as_list, open_checked, validation_tasks, warn_of_run
-from saccade.training.rl.trainers import check_trainer
 
 # Where the folder of the last checkpoint is gone, verl 0.9.1 begins anew, and where the place in the data set is
 # missing, with the first tasks again; it only logs that. So both are checked before verl is started.
@@ -91,8 +90,7 @@ def check_same_tasks(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def last_checkpoint(out: Path, ranks: int) -> tuple[int, Path] | None:
     """Return step and folder of the last checkpoint of a run in `out` with `ranks` processes; None before the first.
 
-    Raises:
-        TrainingError: it is not complete.
+    Raises `TrainingError`: it is not complete.
     """
     marker = out / "checkpoints" / "latest_checkpointed_iteration.txt"
     if not marker.exists():
@@ -134,8 +132,7 @@ class VerlJournal:
     ) -> dict[str, float]:
         """Keep what step `number` (from 1) keeps, and give its numbers under the names that verl logs.
 
-        Raises:
-            RecordError: the folder of the rollouts cannot be written to.
+        Raises `RecordError`: the folder of the rollouts cannot be written to.
         """
         steps, every = self._settings.recipe.steps, self._settings.rollouts.every
         if every and (number % every == 0 or number == steps):

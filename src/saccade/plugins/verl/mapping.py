@@ -19,7 +19,7 @@ from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.plugins.verl.settings import check_verl, verl_of
 from saccade.tasks.benchmarks.row_files import load_pyarrow
-from saccade.training.rl.kl import KL_ESTIMATORS
+from saccade.training.rl.advantages import KL_ESTIMATORS
 from saccade.training.rl.recipe import Recipe
 from saccade.training.rl.rollouts import check_sampling
 from saccade.training.rl.select import DynamicSampling, KeepAll, OversampleFilterRank, RepoRank
@@ -376,11 +376,7 @@ FAMILIES: Final = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5
 
 
 def check_on_verl(settings: RlSettings) -> None:
-    """Refuse what a run on verl would not follow.
-
-    Raises:
-        SettingsError: names every such setting.
-    """
+    """Refuse what a run on verl would not follow. Raises `SettingsError`: names every such setting."""
     check_verl(verl_of(settings))
     check_sampling(settings.recipe.rollout.sampling)
     usual = RlSettings(recipe=settings.recipe)

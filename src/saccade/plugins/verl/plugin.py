@@ -28,7 +28,6 @@ from saccade.plugins.verl.mapping import PART
 # * **Forward passes without a picture** (`verl/models/transformers/qwen2_vl.py`, Qwen2.5-VL). verl shows the tower an
 #   empty picture, and takes its output for a tensor, which it is not from transformers 5 on.
 
-
 _QWEN = "verl.models.transformers.qwen2_vl"
 
 
@@ -114,8 +113,7 @@ def loss(
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     """Return verl's own clipped loss; tensors are (rollouts, tokens).
 
-    Raises:
-        TrainingError: a log-probability differs too much from that of the sampling.
+    Raises `TrainingError`: a log-probability differs too much from that of the sampling.
     """
     with torch.no_grad():
         gap = float(((log_prob - old_log_prob).abs() * response_mask).max())

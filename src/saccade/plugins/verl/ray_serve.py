@@ -26,8 +26,15 @@ from saccade.plugins.verl.local_ray import START_SECONDS, local_ray
 from saccade.record.execution import Status
 from saccade.tools.context import Problem, ProblemKind, ToolResult, failed
 from saccade.tools.served_wire import MediaKind, ServedCall
-from saccade.tools.serving.app import ToolService, tools_app
-from saccade.tools.serving.backend import GroupSettings, HeldMedia, PooledBackend, ToolServeSettings, offered
+from saccade.tools.serving import (
+    GroupSettings,
+    HeldMedia,
+    PooledBackend,
+    ToolServeSettings,
+    ToolService,
+    offered,
+    tools_app,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -164,9 +171,7 @@ class ToolIngress:
 def deploy(settings: ToolServeSettings, token: str | None, host: str, port: int) -> None:
     """Start the deployments in the Ray cluster of this process, or a new one; waits until they are up.
 
-    Raises:
-        UnavailableError: Ray Serve is not installed.
-        SettingsError: as `ToolServeSettings.made`.
+    Raises `UnavailableError`: Ray Serve is not installed; `SettingsError`: as `ToolServeSettings.made`.
     """
     serve = _serve()
     made, groups = settings.made(), settings.grouped()
@@ -189,9 +194,8 @@ def serve_on_ray(settings: ToolServeSettings, token: str | None, host: str, port
 
     Prints `line` with the address in place of `{url}`. Port 0 takes a free one. Returns the exit code.
 
-    Raises:
-        UnavailableError: Ray Serve is not installed, or Ray does not start.
-        SettingsError: as `ToolServeSettings.made`.
+    Raises `UnavailableError`: Ray Serve is not installed, or Ray does not start; `SettingsError`: as
+    `ToolServeSettings.made`.
     """
     _need_ray()
     limits = {name: os.environ.get(name, value) for name, value in _LIMITS.items()}

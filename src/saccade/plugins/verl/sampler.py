@@ -66,8 +66,7 @@ class SelectingSampler:
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, float]]:
         """Return verl's `KVBatchMeta` of step `global_steps` (from 1), and numbers for its log.
 
-        Raises:
-            TrainingError: every rollout was lost, no judge gave a verdict, or nothing was played for too long.
+        Raises `TrainingError`: every rollout was lost, no judge gave a verdict, or nothing was played for too long.
         """
         began = time.perf_counter()
         if partition_id != _TRAIN:

@@ -37,13 +37,13 @@ from saccade.errors import (
 )
 from saccade.models.base import Model, Request
 from saccade.models.registry import load_model
-from saccade.plugins.vista.chart_readers import ChartTable, as_markdown
+from saccade.plugins.vista.weights import ChartTable, as_markdown
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Sampling
 from saccade.tools.base import ToolOutcome, WaitingTool
 from saccade.tools.context import ToolContext, wrong_format
 from saccade.tools.definition import Alias, Needs, ToolModel
-from saccade.tools.look import LookArguments, look, picture_of
+from saccade.tools.measure import LookArguments, look, picture_of
 from saccade.tools.setup import SetupEntry, ToolSetup, tool_setup
 
 SOLVE: Final = "solve:"

@@ -24,7 +24,7 @@ from saccade.errors import UnavailableError
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext
 from saccade.tools.definition import Alias, Cost, Needs, PixelBox, ToolModel
-from saccade.tools.look import LookArguments, PixelArray, look
+from saccade.tools.measure import LookArguments, PixelArray, look
 from saccade.tools.setup import ToolSetup, tool_setup
 
 # Text is looked for in fewer pixels than a picture has, and found where it is in the picture.

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from saccade.plugins.worlds.canvas import COLOURS, Box, Face, blank, font, put_text, put_text_centred, text_size, turned
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 _PAIRS = (("red", "blue"), ("blue", "red"), ("green", "purple"), ("red", "green"), ("orange", "blue"))
 QUESTIONS = (

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from PIL import Image, ImageDraw, ImageFont
 
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 
 Colour = tuple[int, int, int]
 Box = tuple[int, int, int, int]

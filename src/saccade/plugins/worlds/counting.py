@@ -13,6 +13,7 @@ from typing import Literal
 from PIL import Image, ImageDraw
 from pydantic import Field
 
+from saccade.plugins.worlds import reading
 from saccade.plugins.worlds.canvas import (
     ANIMALS,
     COLOURS,
@@ -30,10 +31,8 @@ from saccade.plugins.worlds.canvas import (
     put_text,
 )
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import kit, pages
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 Kind = Literal["scatter", "overlap"]
 _CORNERS = {"circle": 0, "triangle": 3, "square": 4, "pentagon": 5}
@@ -269,7 +268,7 @@ def draw_pictograph(rng: Rng, knobs: PictographKnobs) -> WorldSample:
         answer=answer,
         answer_type=AnswerType.CHOICE if kind == "most" else AnswerType.NUMBER,
         choices=tuple(names) if kind == "most" else (),
-        program=compose(kit, pages, last=start + lines),
+        program=compose(reading, last=start + lines),
         evidence=tuple(EvidenceBox(image="image_0", xyxy=places[name], label=name) for name in used),
         difficulty=round(sum(counts) / 50, 3),
         tags=(kind, f"{len(names)} rows"),
@@ -391,7 +390,7 @@ def draw_solid_scene(rng: Rng, knobs: SolidSceneKnobs) -> WorldSample:
         answer=answer,
         answer_type={"more": AnswerType.YES_NO, "colour": AnswerType.CHOICE}.get(kind, AnswerType.NUMBER),
         choices=INKS if answer in INKS else (),
-        program=compose(pages, last=lines),
+        program=compose(reading, last=lines),
         evidence=tuple(
             EvidenceBox(image="image_0", xyxy=solid.box, label=f"{solid.colour} {solid.shape}") for solid in used
         ),

@@ -12,12 +12,11 @@ from typing import Literal
 from PIL import ImageDraw
 from pydantic import Field
 
+from saccade.plugins.worlds import reading
 from saccade.plugins.worlds.canvas import THINGS, Box, Colour, blank, font, put_text, put_text_centred, text_size
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import kit, pages
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 FormKind = Literal["field", "pieces", "price", "cost", "lines"]
 KINDS: tuple[FormKind, ...] = ("field", "pieces", "price", "cost", "lines")
@@ -82,7 +81,7 @@ def draw(rng: Rng, knobs: FormPageKnobs) -> WorldSample:
         media={"image_0": picture},
         answer=answer,
         answer_type=AnswerType.TEXT if kind == "field" else AnswerType.NUMBER,
-        program=compose(kit, pages, last='grey = np.asarray(image_0.convert("L"))\n' + end),
+        program=compose(reading, last='grey = np.asarray(image_0.convert("L"))\n' + end),
         evidence=tuple(EvidenceBox(image="image_0", xyxy=places[name], label=name) for name in used),
         difficulty=round((len(fields) + len(lines)) / 15, 3),
         tags=(kind, f"{len(lines)} lines"),
@@ -218,7 +217,7 @@ def draw_region_map(rng: Rng, knobs: RegionMapKnobs) -> WorldSample:
         answer=answer,
         answer_type=types.get(kind, AnswerType.NUMBER),
         choices=choices,
-        program=compose(kit, pages, last='rgb = np.asarray(image_0.convert("RGB"))\n' + lines),
+        program=compose(reading, last='rgb = np.asarray(image_0.convert("RGB"))\n' + lines),
         evidence=tuple(EvidenceBox(image="image_0", xyxy=fields[name], label=name) for name in used),
         difficulty=round(len(names) / 20, 3),
         tags=(kind, f"{len(names)} regions"),

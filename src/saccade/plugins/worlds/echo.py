@@ -14,8 +14,7 @@ from PIL import Image
 from saccade.plugins.worlds.canvas import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
 from saccade.plugins.worlds.video import SHAPES, THING_COLOURS
 from saccade.record.task import AnswerType
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 _SIDE = 28
 _VOWELS, _OTHERS = "aeiou", "bcdfghklmnprstvwz"

@@ -14,12 +14,11 @@ import numpy as np
 from PIL import Image, ImageDraw
 from pydantic import Field
 
+from saccade.plugins.worlds import reading
 from saccade.plugins.worlds.canvas import Box, Colour, blank, font, grow, put_text_centred, text_size
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import geometry, kit
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 # A sheet for diagrams: lines, arcs, marks, and labels that never touch them.
 #
@@ -491,7 +490,7 @@ def draw(rng: Rng, knobs: GeometryKnobs) -> WorldSample:
         media={"image_0": sheet.picture},
         answer=answer,
         answer_type=AnswerType.NUMBER,
-        program=compose(kit, geometry, last=start + lines),
+        program=compose(reading, last=start + lines),
         evidence=tuple(
             EvidenceBox(image="image_0", xyxy=grow(box, 2, sheet.picture.size), label="label") for box in sheet.boxes
         ),

@@ -13,8 +13,7 @@ from pydantic import Field
 
 from saccade.plugins.worlds.canvas import COLOURS, Box, Colour, blank, font, put_text_centred
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 # Programs that walk through a drawn maze: by flooding what is no wall, and from cell to cell.
 

@@ -10,6 +10,7 @@ from typing import Final, Literal, get_args
 from PIL import Image, ImageDraw
 from pydantic import Field
 
+from saccade.plugins.worlds import reading
 from saccade.plugins.worlds.canvas import (
     ANIMALS,
     BOOKS,
@@ -28,10 +29,8 @@ from saccade.plugins.worlds.canvas import (
     text_size,
 )
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import kit, pages
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 # Draws a table: a title, a row of headers, a column of labels and columns of values; with lines, stripes or bare.
 
@@ -402,7 +401,7 @@ def draw(rng: Rng, knobs: TableKnobs) -> WorldSample:
         answer=asked.answer,
         answer_type=asked.answer_type,
         choices=asked.choices,
-        program=compose(kit, pages, last=start + asked.lines),
+        program=compose(reading, last=start + asked.lines),
         evidence=tuple(
             EvidenceBox(image="image_0", xyxy=boxes[row][column], label=asked.grid.rows[row][0])
             for row, column in asked.used

@@ -16,7 +16,7 @@ from saccade.dialects.pyvision_rl import PyVisionRLVideoDialect
 from saccade.dialects.vista import VistaDialect
 from saccade.errors import RegistryError, UnavailableError
 from saccade.models.local_text import learned_dialect
-from saccade.plugins.worlds.solvers.questions import solver_for
+from saccade.plugins.worlds.solvers import solver_for
 from saccade.record.trajectory import EpisodeLimits
 from saccade.tokens.local_model import LOCAL, LocalModel
 

@@ -19,13 +19,12 @@ from pydantic import Field
 
 from saccade.core.plugins import install
 from saccade.errors import SettingsError, UnavailableError
+from saccade.plugins.worlds import reading, reading_video
 from saccade.plugins.worlds.canvas import COLOURS, Box, Colour, blank, free_place
 from saccade.plugins.worlds.charts.frame import decimal_text
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import kit, video
 from saccade.record.task import AnswerType
-from saccade.tasks.worlds.base import Clip, Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Clip, Knobs, Rng, World, WorldSample
 
 if TYPE_CHECKING:
     from av import VideoStream
@@ -490,7 +489,7 @@ def draw(rng: Rng, knobs: VideoKnobs) -> WorldSample:
         answer=asked.answer,
         answer_type=asked.answer_type,
         choices=asked.choices,
-        program=compose(kit, video, last="video = video_clue_0\n" + asked.lines),
+        program=compose(reading, reading_video, last="video = video_clue_0\n" + asked.lines),
         difficulty=(scene.frames / 900 + len(scene.things) / 8) / 2,
         tags=(kind, codec),
         notes=notes,

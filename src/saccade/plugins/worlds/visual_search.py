@@ -32,8 +32,7 @@ from saccade.plugins.worlds.signs import (
     random_content,
 )
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 # Programs that find the signs of world `visual-search` by colour and shape and read them against rendered glyphs.
 #

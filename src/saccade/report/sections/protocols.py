@@ -9,12 +9,12 @@ from itertools import starmap
 from statistics import fmean
 from typing import Any, TypeVar
 
-from saccade.evals.compare import paired_test
+from saccade.evals.metrics import paired_test
+from saccade.evals.protocols.base import Findings, Mean, Rate, plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.confidence import Confidence, Curve, TokenEconomy, TokenPoint
 from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors
 from saccade.evals.protocols.faithfulness import Faithfulness, JudgeAgreement, JudgeFindings, ToolUseOutcome
 from saccade.evals.protocols.faithfulness import OutcomeShares as Rates
-from saccade.evals.protocols.findings import Findings, Mean, Rate, plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.tool_use import ToolUse, Use
 from saccade.report.plots import Axes, Figure, Series, StackedBar, bars, clean, curves, hue, shares
 from saccade.report.runs import Own
@@ -188,11 +188,7 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
         "without an answer, which is none of the classes."
         for run, one in by_run.items()
     ]
-    if len(by_run) > 1:
-        notes.append(
-            "On the same samples: the share of each run, their difference in points with its 95% interval, and p of "
-            "McNemar's exact test for one sample of each task, else of the paired permutation test."
-        )
+    notes += [_ON_THE_SAME] * (len(by_run) > 1)
     drawn = {
         run: {f"{one.error} {one.title}": one.samples.value for one in findings.rates if one.samples.value is not None}
         for run, findings in by_run.items()
@@ -211,6 +207,18 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
             for step in (example.step,)
         ),
     )
+
+
+_ON_THE_SAME = (
+    "On the same samples: the share of each run, their difference in points with its 95% interval, and p of McNemar's "
+    "exact test for one sample of each task, else of the paired permutation test."
+)
+
+
+def paired_text(by_run: Mapping[str, Errors]) -> str:
+    """Write the error rates of runs on the same samples for a terminal, in Markdown; empty if they share none."""
+    tables = tuple(_paired(by_run))
+    return panel_text(Panel("", (_ON_THE_SAME,), tables)).rstrip() if tables else ""
 
 
 def _paired(by_run: Mapping[str, Errors]) -> Iterator[SectionTable]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
 from saccade.errors import SettingsError
-from saccade.evals.compare import Comparison, compare
-from saccade.evals.summary import Figures, JudgeSummary, Summary, judged, summarise
-from saccade.evals.tables import headline_text
+from saccade.evals.metrics import Comparison, SourceScore, compare, source_score
+from saccade.evals.summary import Figures, JudgeSummary, Summary, headline_text, judged, summarise
 from saccade.report.plots import Dot, StackedBar, dots, hue, shares, short_percent
 from saccade.report.runs import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
-from saccade.report.sections.means import Column, columns, means
 from saccade.report.sections.view import (
     Panel,
     Section,
@@ -25,6 +26,114 @@ from saccade.report.sections.view import (
 )
 from saccade.report.words import NONE, some
 from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.registry import cards_of_group
+
+# Means over benchmarks as papers print them: each with its own number, runs put together, the papers' rows below.
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Runs that are read as one: a single run, or runs of one model over different benchmarks."""
+
+    name: str
+    scores: Mapping[str, SourceScore]
+    """By the name of the source."""
+    place: int
+    """Of its colour; that of its first run."""
+
+    def mean(self, sources: Sequence[str]) -> float | None:
+        """Return the plain mean over `sources`; None unless each has a number."""
+        values = [self.scores[source].value for source in sources if source in self.scores]
+        known = [value for value in values if value is not None]
+        return fmean(known) if known and len(known) == len(sources) else None
+
+
+def columns(runs: Sequence[EvalRun], summaries: Mapping[str, Summary]) -> list[Column]:
+    """Return each run, and then runs of one model in one dialect that have no source in common, put together."""
+    found = [Column(run.name, _scores(summaries[run.name]), place) for place, run in enumerate(runs)]
+    alike: dict[tuple[object, ...], list[Column]] = defaultdict(list)
+    for run, column in zip(runs, found, strict=True):
+        alike[_model(run)].append(column)
+    return found + [_together(group) for group in alike.values() if len(group) > 1 and _apart(group)]
+
+
+def _model(run: EvalRun) -> tuple[object, ...]:
+    return frozenset(run.models), frozenset(run.dialects.values())
+
+
+def _apart(group: Sequence[Column]) -> bool:
+    return len({source for column in group for source in column.scores}) == sum(len(column.scores) for column in group)
+
+
+def _together(group: Sequence[Column]) -> Column:
+    scores = {source: score for column in group for source, score in column.scores.items()}
+    return Column(" + ".join(column.name for column in group), scores, group[0].place)
+
+
+def _scores(summary: Summary) -> dict[str, SourceScore]:
+    return {
+        source: source_score(part.avg, summary.card_numbers.get(source, {}), summary.k)
+        for source, part in summary.sources.items()
+    }
+
+
+def means(found: Sequence[Column]) -> Panel | None:
+    """Return the panel of the groups over which papers give means, as far as a run has a benchmark of one."""
+    groups = dict.fromkeys(
+        group
+        for source in dict.fromkeys(source for column in found for source in column.scores)
+        if (card := card_of(source)) is not None
+        for group in card.groups
+    )
+    sheets = [sheet for group in groups if (sheet := _sheet(group, cards_of_group(group), found))]
+    if not sheets:
+        return None
+    notes = (
+        "Each benchmark counts once, with the number by which it is known. Runs of one model in one dialect are put "
+        "together, whatever settings each benchmark was run with. A mean is given where all benchmarks of the group "
+        "have a number; published rows are means of the scores that the cards quote.",
+    )
+    return Panel("Means over groups of benchmarks", notes, tuple(sheets))
+
+
+def _sheet(group: str, cards: Sequence[Card], found: Sequence[Column]) -> SectionTable | None:
+    counts = [sum(card.id in column.scores for card in cards) for column in found]
+    if max(counts, default=0) < 2:
+        return None  # one benchmark of a group has its own table
+    lines = []
+    for column, count in zip(found, counts, strict=True):
+        if count > 1:
+            values = [column.scores[card.id].value if card.id in column.scores else None for card in cards]
+            lines.append(SectionRow(_cells(column.name, values), hue(column.place)))
+    lines += [
+        SectionRow(_cells(model, values), reference=True) for model, values in published_rows(group, cards).items()
+    ]
+    return SectionTable(group, ("", "mean", *(card.title for card in cards)), tuple(lines))
+
+
+def _cells(name: str, values: Sequence[float | None]) -> tuple[str, ...]:
+    known = [value for value in values if value is not None]
+    if len(known) == len(values):
+        middle = percent(fmean(known))
+    else:
+        middle = f"{NONE} ({some(len(values) - len(known), 'benchmark')} missing)"
+    return (name, middle, *(percent(value) for value in values))
+
+
+def published_rows(group: str, cards: Sequence[Card]) -> dict[str, list[float]]:
+    """Return the scores of each model that the group's paper reports on all of its benchmarks, from 0 to 1."""
+    paper = group.partition(",")[0]
+    of_card = [
+        {score.model: score.score / 100 for score in reversed(card.scores) if score.source.partition(",")[0] == paper}
+        for card in cards
+    ]
+    models = (score.model for score in cards[0].scores)
+    return {
+        model: [scores[model] for scores in of_card]
+        for model in dict.fromkeys(models)
+        if all(model in scores for scores in of_card)
+    }
+
 
 # Answers that a rule and a judge graded: both numbers, which one is the headline, and how far they agree.
 
@@ -155,12 +264,12 @@ def _benchmark(source: str, summaries: Mapping[str, Summary], judgements: Mappin
             *((NOTE,) if judgements else ()),
             *intervals_note(summary.sources[source] for summary in summaries.values() if source in summary.sources),
         ),
-        (_scores(source, summaries, judgements), *_by(source, summaries), *judges),
+        (_score_table(source, summaries, judgements), *_by(source, summaries), *judges),
         figures(dots(f"{title_of(source)}: percent right", says, _drawn(source, summaries), "percent right")),
     )
 
 
-def _scores(source: str, summaries: Mapping[str, Summary], judgements: Mapping[str, JudgeSummary]) -> SectionTable:
+def _score_table(source: str, summaries: Mapping[str, Summary], judgements: Mapping[str, JudgeSummary]) -> SectionTable:
     passes = sorted(
         {count for s in summaries.values() if source in s.sources for count in s.sources[source].pass_at} - {1}
     )
@@ -294,7 +403,7 @@ def verdict(runs: Sequence[EvalRun]) -> str:
         ]
         return " ".join(f"{name} holds {what}." for name, what in held)
     (best, top), *others = graded
-    right = f"{percent(top.avg)} % right"
+    right = f"{percent(top.avg)}% right"
     if not others:
         ends = " to ".join(map(short_percent, top.interval or ()))
         return f"{best.name} is {right}, {ends}, of {some(top.tasks, 'task')}."
@@ -310,7 +419,7 @@ def verdict(runs: Sequence[EvalRun]) -> str:
     sure = found.p * len(others) < _LEVEL
     word = "more than chance" if sure else "not certain"
     word += f", as one of {len(others)} comparisons" if len(others) > 1 else ""
-    first = f"{best.name} is right most often ({percent(top.avg)} %)," if len(others) > 1 else f"{best.name} is"
+    first = f"{best.name} is right most often ({percent(top.avg)}%)," if len(others) > 1 else f"{best.name} is"
     gap = f"{short_percent(abs(found.difference))} points {'better' if found.difference > 0 else 'worse'}"
     return f"{first} {gap} than {other.name}, {ends}, {p}: {word}."
 

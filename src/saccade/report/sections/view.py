@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from saccade.errors import SaccadeError
-from saccade.evals.compare import Comparison, Difference
-from saccade.evals.protocols.findings import Mean, Rate
-from saccade.evals.tables import markdown
+from saccade.evals.metrics import Comparison, Difference
+from saccade.evals.protocols.base import Mean, Rate
+from saccade.evals.summary import markdown
 from saccade.report.plots import Figure, short_percent
 from saccade.report.words import NONE
 from saccade.tasks.benchmarks.card import Card

@@ -21,7 +21,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.judges.client import JudgeClient, client_of
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
-from saccade.rewards.judges.verdict import JudgeVerdict
+from saccade.rewards.reward import JudgeVerdict
 
 RIGHT, WRONG = 1.0, 0.0
 LONGEST: Final = 4000
@@ -85,9 +85,7 @@ class AnswerJudge:
 
         A missing answer scores 0 without a request.
 
-        Raises:
-            GradingError: the task has no gold answer.
-            ModelDeniedError: whatever is asked would be refused.
+        Raises `GradingError`: the task has no gold answer; `ModelDeniedError`: whatever is asked would be refused.
         """
         if task.answer is None or not task.answer.strip():
             raise GradingError(f"task {task.id} has no gold answer, so no judge can compare with it. Give it one.")
@@ -169,8 +167,7 @@ class ConsistencyJudge:
     async def verdict(self, trajectory: Trajectory) -> JudgeVerdict:
         """Return score 1 or 0, or why there is none; a missing answer scores 0 without a request.
 
-        Raises:
-            ModelDeniedError: whatever is asked would be refused.
+        Raises `ModelDeniedError`: whatever is asked would be refused.
         """
         if not (trajectory.answer or "").strip():
             return JudgeVerdict(score=WRONG, detail="no answer was given")

@@ -30,11 +30,11 @@ from saccade.models.hosted import HostedModel
 from saccade.record.base import Record, clean_text
 from saccade.record.content import Message
 from saccade.record.trajectory import FinishReason, Sampling
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.reward import NoVerdict
 
 
 class Purse:
-    """A budget in dollars for one or more models, by the prices of `saccade.models.prices`.
+    """A budget in dollars for one or more models, by the prices of `saccade.models.endpoint`.
 
     It counts from the start of the command; requests in flight when it is used up are still paid.
     """
@@ -171,8 +171,7 @@ class JudgeClient:
     async def ask(self, message: Message, read: Callable[[str], T | None], media: MediaReader) -> T | NoReply:
         """Return `read` of a reply to `message`; where that is None, ask again. `media` has the pictures.
 
-        Raises:
-            ModelDeniedError: any request would be refused, or the budget is used up.
+        Raises `ModelDeniedError`: any request would be refused, or the budget is used up.
         """
         said = ""
         for attempt in range(self.rules.attempts):

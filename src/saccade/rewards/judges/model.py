@@ -1,8 +1,9 @@
-"""Ask a model to judge what calls returned; it sees only the question and the pictures of one call.
+"""Make judges of tool outputs by name; the one here asks a model, which sees only question and pictures of one call.
 
 Code, thoughts and printed text cannot influence the judge; text in a picture can. Without a usable reply the verdict is
 `malformed`, `outage` or `refused` (too thin a picture, a content filter), never zero; a run ends only if any request
-would be refused. To keep replies, pass a `JudgeClient` with a folder.
+would be refused. To keep replies, pass a `JudgeClient` with a folder. Packages add judges by entry points of the group
+`saccade.judges`: a function or class that makes one from a `JudgeContext`; a user's own code may be a ready judge.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 from pydantic import Field, FiniteFloat
 
-from saccade.core.seam import awaited
+from saccade.core.registry import Registry, all_of, has_members
+from saccade.core.seam import awaited, has_methods, seam
 from saccade.dialects.base import Dialect
+from saccade.errors import RegistryError, SettingsError
+from saccade.media.store import MediaStore
 from saccade.models.base import MediaReader, Model
 from saccade.record.content import Answer, Code
 from saccade.record.execution import Execution, Status
@@ -24,8 +28,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, FinishReason, Score, StopReason, Trajectory, Turn
 from saccade.rewards.judges.client import JudgeClient, client_of
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
-from saccade.rewards.judges.verdict import Judge, JudgeVerdict, NoVerdict
-from saccade.rewards.reward import Reward, RewardGroup, RewardPreset, calls, is_call
+from saccade.rewards.reward import Judge, JudgeVerdict, NoVerdict, Reward, RewardGroup, RewardPreset, calls, is_call
 
 _OWN: Final = """\
 The pictures above were cut out or made while a model looked for the answer to a question about a larger picture. Say
@@ -69,11 +72,7 @@ class ModelJudge:
         return client_of(self.model, self.rules)
 
     async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
-        """Return a verdict for each of the `turns`.
-
-        Raises:
-            ModelDeniedError: any request would be refused.
-        """
+        """Return a verdict for each of the `turns`. Raises `ModelDeniedError`: any request would be refused."""
 
         async def one(number: int, turn: Turn) -> JudgeVerdict | None:
             return await self._verdict(trajectory, turn) if number in turns else None
@@ -144,3 +143,47 @@ def _tried(preset: RewardPreset, *turns: Turn) -> Reward | None:
     except Exception:  # a user's own code, which need not know invented rollouts
         return None
     return reward
+
+
+_HERE = "saccade.rewards.judges.model"
+_members = has_members(("judge",))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeContext:
+    """Inputs to make a judge from."""
+
+    store: MediaStore
+    """Holds the trajectories' pictures."""
+    model: Model | None = None
+    """`reward.judge_model`, its replies kept and its requests limited; None if not set."""
+    rules: JudgeRules = field(default_factory=JudgeRules)
+    """How the model is asked, and the levels of a score."""
+
+
+def model(context: JudgeContext) -> Judge:
+    """Judge by a model (`reward.judge_model`) that sees the question and the pictures of one call."""
+    if context.model is None:
+        raise SettingsError("reward.judge_model: is needed for reward.judge = model")
+    return ModelJudge(context.model, context.store, context.rules)
+
+
+JUDGES: Final = Registry[object](
+    "judges",
+    {"boxes@1": "saccade.rewards.judges.box:boxes", "model@1": f"{_HERE}:model"},
+    lambda value: "" if callable(value) else _members(value),
+)
+
+
+def make_judge(name: str, context: JudgeContext) -> Judge:
+    """Make a judge by id or from the user's own code (`file.py:NAME`, `module:NAME`).
+
+    Raises `RegistryError`: nothing has that name (suggests the nearest), or the result is no judge; `SettingsError`: it
+    needs a model, and none is set.
+    """
+    entry = JUDGES.load(name)
+    judge = seam(entry, object)(context) if callable(entry) and _members(entry) else entry
+    lack = all_of(_members, has_methods(Judge))(judge)
+    if lack:
+        raise RegistryError(f"{name} made no judge: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
+    return cast(Judge, judge)

@@ -20,12 +20,11 @@ from saccade.errors import DataError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card, Form, Reading, Size, SplitFiles
-from saccade.tasks.benchmarks.loaders.base import load_loader
+from saccade.tasks.benchmarks.loaders.rows import load_loader
 from saccade.tasks.benchmarks.make_task import make_task
 from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader
-from saccade.tasks.benchmarks.row_files import SourceRow
-from saccade.tasks.benchmarks.values import FieldError, RowProblem, matches
-from saccade.tasks.sources.shares import rotated, rotations
+from saccade.tasks.benchmarks.row_files import FieldError, RowProblem, SourceRow, matches
+from saccade.tasks.sources.settings import rotated, rotations
 
 
 def card_of_split(card: Card, split: str) -> Card:
@@ -182,16 +181,21 @@ def tasks_of_rows(
         yield from turned(task, card.choices.order)
 
 
-def _missing(card: Card, data: Path | None) -> str:
-    above = data if data is not None else Path("data")
+def how_to_get(card: Card, data: Path | None = None) -> tuple[str, Path]:
+    """Return how a person gets the card's data, and the folder, in `data` or `SACCADE_DATA` or else `data`."""
+    above = data if data is not None else Path(os.environ.get(VARIABLE) or "data")
     folder = above if above.name == card.name else above / card.name
+    get = card.source.get.replace("{folder}", str(folder))
+    return f"Get it from {card.source.url} (licence: {card.source.licence}): {get}", folder
+
+
+def _missing(card: Card, data: Path | None) -> str:
+    get, folder = how_to_get(card, data)
     where = f"no {VARIABLE} is set and no folder was named" if data is None else f"there is nothing in {folder}"
     files = "; or ".join(", ".join(form.loader.files) for form in forms_of(card) if form.loader.files)
     return (
         f"{card.title} ({card.id}) is not there: {where} (files looked for: {files}). "
-        f"Get it from {card.source.url} (licence: {card.source.licence}): "
-        f"{card.source.get.replace('{folder}', str(folder))}. "
-        f"Then name the folder above it with --data or {VARIABLE}."
+        f"{get}. Then name the folder above it with --data or {VARIABLE}."
     )
 
 

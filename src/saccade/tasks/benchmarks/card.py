@@ -128,7 +128,7 @@ class Choices(Settings):
 
     order: Literal["given", "shuffle", "cycle", "circular"] = "given"
     """`shuffle`: by `seed` and the task's id, where the source's gold position is constant; who plays the tasks does
-    it (`saccade.tasks.sources.shares`). `cycle`: each task once for every rotation of its choices, by the loader;
+    it (`saccade.tasks.sources.settings`). `cycle`: each task once for every rotation of its choices, by the loader;
     `circular`: the same, and a question is right if all of them are."""
     seed: NonNegativeInt = 0
     why: str = ""
@@ -178,6 +178,8 @@ class PaperSettings(Settings):
     samples: PositiveInt | None = None
     """Answers for each task, whose accuracies are averaged."""
     context_tokens: PositiveInt | None = None
+    shown_pixels: PositiveInt | None = None
+    """Most pixels of a picture of the task as the model is shown it."""
 
 
 class PublishedScore(Settings):

@@ -17,7 +17,7 @@ from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task, right_choices
 from saccade.tasks.benchmarks.card import SAME_QUESTION, Card, Fields
 from saccade.tasks.benchmarks.media_files import RowMediaReader
-from saccade.tasks.benchmarks.values import (
+from saccade.tasks.benchmarks.row_files import (
     FieldError,
     as_list,
     as_text,
@@ -240,7 +240,8 @@ def _without_letters(options: tuple[str, ...]) -> tuple[str, ...]:
 
 _LONGEST_ID = 200
 _PLACEHOLDERS = ("<image>", "<video>")
-_TIGHT_PLACEHOLDER = re.compile(r"<image(\d{1,4})>")
+_NUMBERED = re.compile(r"<image[ _]?(\d{1,4})>", re.IGNORECASE)
+"""The spellings of `<image 1>`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,10 +305,13 @@ def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]
 
     What looks like options inside a question is none if no gold answer names one.
     """
-    text = _without_placeholders(as_text(_needed(row, card.fields.question, "question"), "question").strip())
+    choices = tuple(_NUMBERED.sub(r"<image \1>", choice) for choice in choices_of(row, card.fields))
+    text = as_text(_needed(row, card.fields.question, "question"), "question").strip()
+    if not any(_PLACEHOLDERS[0] in choice for choice in choices):  # else its own are the first ones
+        text = _without_placeholders(text)
     if not text:
         raise FieldError("question", "it has no words")
-    question, choices = text, choices_of(row, card.fields)
+    question = text
     if card.fields.choices_from == "question":
         question, inside = split_question(text)
         if inside and _names_one(row, card, inside):
@@ -318,7 +322,7 @@ def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]
     hint = first_value(row, card.fields.hint)
     if hint is not None:
         question = f"{as_text(hint, 'hint').strip()}\n{question}"
-    return _TIGHT_PLACEHOLDER.sub(r"<image \1>", question), choices
+    return _NUMBERED.sub(r"<image \1>", question), choices
 
 
 def _without_placeholders(text: str) -> str:
@@ -363,18 +367,20 @@ def _answer(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> str |
     return _gold([_by_letter(one, choices, or_text) for one in several or [text]])
 
 
-_LETTERS = re.compile(r"\(?[A-Z]\)?(?:(?:\s?[,;/&+、，]\s?|\s?and\s|\s)?(?:and\s)?\(?[A-Z]\)?)+\.?")
+_LETTERS = re.compile(r"\(?[A-Z]\)?(?:(?:\s?[,;/&+|、，]\s?|\s?and\s|\s)?(?:and\s)?\(?[A-Z]\)?)+\.?")
 
 
 def _several(text: str, texts: Sequence[str]) -> list[str]:
     """Read the letters or texts of a gold answer that names several choices (`A, C`, `AC`, `["A", "C"]`), else none."""
     if text.startswith("["):
         return [as_text(item, "answer").strip() for item in list_in_text(text) or ()]
-    letters = re.findall("[A-Z]", text) if _LETTERS.fullmatch(text) else []
-    if len(letters) > 1 and len(set(letters)) == len(letters):
-        return letters
     parts = [part.strip() for part in text.split(",")]
-    return parts if len(parts) > 1 and all(part in texts for part in parts) else []
+    named = parts if len(parts) > 1 and all(part in texts for part in parts) else []
+    spelled = text.strip("{}[]")
+    if not spelled.isalpha() and not named and not re.search("[a-z]{2}", spelled):
+        spelled = spelled.upper()
+    letters = re.findall("[A-Z]", spelled) if _LETTERS.fullmatch(spelled) else []
+    return letters if len(letters) > 1 and len(set(letters)) == len(letters) else named
 
 
 def _gold(named: Sequence[str]) -> str:

@@ -11,12 +11,16 @@ import binascii
 import json
 import logging
 import os
+import posixpath
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 from PIL import Image
 
@@ -24,7 +28,7 @@ from saccade.errors import MediaError
 from saccade.media.decode import broken_link
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
-from saccade.tasks.benchmarks.values import FieldError, missing, short
+from saccade.tasks.benchmarks.row_files import FieldError, missing, short
 
 _log = logging.getLogger(__name__)
 _LONGEST_PATH = 1024
@@ -84,7 +88,10 @@ class MediaFiles:
         return f"there is no file {short(value)} in {', '.join(named)}"
 
     def path(self, named: str, suffixes: tuple[str, ...] = ()) -> Path | None:
-        """Return where the file is that a row names; None if it is not there."""
+        """Return where the file is that a row names, as written or in another spelling; None if it is not there."""
+        return next((found for one in _spellings(named) if (found := self._found(one, suffixes)) is not None), None)
+
+    def _found(self, named: str, suffixes: tuple[str, ...]) -> Path | None:
         if len(named) > _LONGEST_PATH or named.startswith("data:") or "\0" in named:
             return None
         if self.anywhere:
@@ -93,8 +100,9 @@ class MediaFiles:
             plain = os.path.join(self.folder, os.path.expanduser(named.removeprefix("file://")))
             if os.path.isfile(plain):
                 return Path(plain)
-        steps = PurePosixPath(named.removeprefix("file://").replace("\\", "/")).parts
-        steps = tuple(step for step in steps if step not in ("/", "."))
+        plain = re.sub(r"^[A-Za-z]:(?!/)", "", named.removeprefix("file://").replace("\\", "/"))  # C:a is beside C:\a
+        steps = PurePosixPath(posixpath.normpath(plain) if plain else "").parts
+        steps = tuple(step for step in steps if step not in ("/", "//", "."))
         if not steps or ".." in steps:
             return None
         for place in self._places(steps):
@@ -108,6 +116,18 @@ class MediaFiles:
         for start in range(len(steps)):
             for root in ("", *self.further):
                 yield self.folder.joinpath(root, *steps[start:])
+
+
+def _spellings(named: str) -> Iterator[str]:
+    """Yield the path, then what else it may stand for: between quotes, of a URL, with letters composed otherwise."""
+    yield named
+    plain = named.strip().strip("\"'")
+    if plain != named:
+        yield plain
+    if "%" in plain:
+        yield unquote(plain)
+    if not plain.isascii():
+        yield from {unicodedata.normalize(form, plain) for form in ("NFC", "NFD")} - {plain}
 
 
 def _files_of(folder: str) -> frozenset[str]:

@@ -6,21 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from saccade.errors import MissingMediaError, RecordError
+from saccade.errors import MissingMediaError, RecordError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
 from saccade.record.codec import loads
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.benchmarks.row_files import reading
-from saccade.tasks.benchmarks.values import FieldError, RowProblem
-from saccade.tasks.sources.shares import rotations
+from saccade.tasks.benchmarks.row_files import FieldError, RowProblem, reading
+from saccade.tasks.sources.settings import rotations
 from saccade.tasks.sources.tables import line_at
+from saccade.tasks.worlds import SPLITS, Clip, Knobs, Split, World, draw_sample, make_task
 
 Spot = Any
 """The place of a task; its meaning is private to the reader."""
@@ -190,3 +190,56 @@ def check_media(task: Task, parts: tuple[ImagePart | VideoPart, ...]) -> None:
     """Raise `FieldError` if a record names media that its row does not hold."""
     if lost := [item.name for item in task.media if item.part not in parts]:
         raise FieldError(_FIELD, f"it names media that the row does not hold: {', '.join(lost)}")
+
+
+# Read tasks of a generated world; each is drawn on demand, or in the scan if tags select.
+
+
+WORLD_TASKS: Final = 4096
+"""Default number of tasks of a world, which has no end."""
+_WITHOUT_ONE = 1000
+"""Samples without a wanted tag after which a world is taken to have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldReader:
+    """The first tasks of a world's split."""
+
+    world: World[Any]
+    split: Split
+    knobs: Knobs
+    count: int
+    start: int = 0
+    """Number of the first one."""
+    drawn: bool = False
+    """Whether samples are drawn in a scan, to say which tags they have."""
+
+    @property
+    def label(self) -> str:
+        """Return the id of the world."""
+        return self.world.id
+
+    def scan(self) -> Iterator[tuple[int, TaskSummary] | RowProblem]:
+        """See `SourceReader`. Without `drawn` it knows no tags."""
+        if not self.drawn:
+            for index in range(self.start, self.start + self.count):
+                yield index, TaskSummary(self._id(index))
+            return
+        for index in range(self.start, self.start + self.count * _WITHOUT_ONE):
+            sample = draw_sample(self.world, self.split, index, self.knobs)
+            videos = sum(isinstance(item, Clip) for item in sample.media.values())
+            count = len(sample.media)
+            yield index, TaskSummary(self._id(index), sample.tags, sample.answer_type, media=count, videos=videos)
+
+    def make(self, spot: int, store: MediaStore) -> Task:
+        return make_task(self.world, self.split, spot, store, self.knobs)
+
+    def _id(self, index: int) -> str:
+        return f"{self.world.id}/{self.split}/{index}"
+
+
+def as_split(name: str) -> Split:
+    """Return the split of worlds with this name. Raises `SettingsError`."""
+    if name not in SPLITS:
+        raise SettingsError(f"generated worlds have no split {name!r}; they have {', '.join(SPLITS)}")
+    return SPLITS[SPLITS.index(name)]

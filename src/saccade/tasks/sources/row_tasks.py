@@ -20,10 +20,9 @@ from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.rows import from_verl
 from saccade.tasks.benchmarks.make_task import Draft, draft, gold_in_pixels, make_task, task_id
 from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, items
-from saccade.tasks.benchmarks.values import FieldError, RowProblem, as_list, as_text, first_value, missing
+from saccade.tasks.benchmarks.row_files import FieldError, RowProblem, as_list, as_text, first_value, missing
 from saccade.tasks.sources.readers import TaskSummary, check_media, content_of, recorded_task, summary_of
-from saccade.tasks.sources.settings import FieldNames, SourceSettings
-from saccade.tasks.sources.shares import rotations
+from saccade.tasks.sources.settings import FieldNames, SourceSettings, rotations
 from saccade.tasks.sources.tables import UNREAD, RowPlace, RowTable
 
 # Known forms of rows, told apart by their fields. Values not read yet (`UNREAD`) pass through.
@@ -44,7 +43,7 @@ USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "boxes": ("boxes", "bbox", "bboxes", "evidence"),
     "category": ("category",),
 }
-"""Field of a task -> its usual names in rows; the first with a value counts."""
+"""Field of a task -> its usual names in rows, in any case; the first with a value counts."""
 _TAGS = ("data_source", "ability", "env_name", "source_dataset", "dataset", "subject", "type", "level", "l2-category")
 _SAID = ("grader", "open", "search", "difficulty", "hint", "tags")
 _FLAGS = ("open", "search")
@@ -73,6 +72,8 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
         plain.pop("question")
     if "choices" not in plain and not missing(row.get("A")) and not missing(row.get("B")):
         plain |= {letter: row.get(letter) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter in row}
+    if "images" not in plain and (numbered := _numbered(tuple(given))):
+        plain["images"] = [given[name] for name in numbered if not missing(given[name])]
     if extra:
         plain |= {name: given[name] for name in extra if not missing(given[name])}
         plain |= {name: _flag(plain[name], name) for name in _FLAGS if name in plain}
@@ -85,12 +86,20 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
 
 
 @lru_cache(64)
+def _numbered(row: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns `image_1`, `image_2`, ... of MMMU's form, in their order."""
+    found = ((int(match[1]), name) for name in row if (match := re.fullmatch(r"image_?([1-9]\d?)", name)))
+    return tuple(name for _, name in sorted(found))
+
+
+@lru_cache(64)
 def _named_in(
     row: tuple[str, ...], names: FieldNames
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[str, ...], tuple[str, ...]]:
     """Find for rows with these fields: task fields with their names, further settings, and fields that become tags."""
     asked = {field: getattr(names, field) for field in USUAL}
-    usual = {field: tuple(name for name in known if name in row) for field, known in USUAL.items()}
+    spelled = {name.lower(): name for name in row} | {name: name for name in row}
+    usual = {field: tuple(spelled[name] for name in known if name in spelled) for field, known in USUAL.items()}
     said = tuple((field, asked[field] or usual[field]) for field in USUAL if asked[field] or usual[field])
     return said, tuple(name for name in _SAID if name in row), tuple(name for name in _TAGS if name in row)
 
@@ -365,8 +374,10 @@ def _has_pages(item: object) -> bool:
 
 
 def _check_places(plain: Mapping[str, Any], pictures: int) -> None:
-    """Raise `FieldError` if the question has places for more pictures than the row has."""
-    places = plain["question"].count("<image>")
+    """Raise `FieldError` if the question or a choice has a place for a picture that the row does not have."""
+    options = plain.get("choices", [plain.get(letter) for letter in "ABCDEFGH"])
+    text = f"{plain['question']}\n{options}"
+    places = max(text.count(_PLACE), *map(int, re.findall(r"(?i)<image[ _]?(\d{1,4})>", text)), 0)
     if places > pictures:
         counts = f"the question has places for {places} pictures, and the row has {pictures}"
         raise FieldError("images", f"{counts}; one that is no picture's place is written {escape_places(_PLACE)}")

@@ -28,7 +28,7 @@ from saccade.record.task import Task
 from saccade.tasks.sources.folder import TASKS
 from saccade.tasks.sources.readers import MEDIA
 from saccade.tasks.sources.task_set import OpenSource, TaskPool
-from saccade.tasks.worlds.base import Clip, WorldSample, contact_sheet, tile
+from saccade.tasks.worlds import Clip, WorldSample, contact_sheet, tile
 
 _MOST_VALUES = 12
 """Most values of a tag that are shown."""

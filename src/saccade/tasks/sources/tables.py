@@ -28,6 +28,7 @@ from saccade.errors import DataError
 from saccade.tasks.benchmarks.loaders.rows import picture_index
 from saccade.tasks.benchmarks.row_files import (
     LONGEST_CELL,
+    RowProblem,
     SourceRow,
     load_pyarrow,
     open_parquet,
@@ -35,7 +36,6 @@ from saccade.tasks.benchmarks.row_files import (
     read_rows,
     reading,
 )
-from saccade.tasks.benchmarks.values import RowProblem
 
 
 class RowPlace(NamedTuple):
@@ -277,7 +277,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_SEPARATORS: Final = "\t,;"
+_SEPARATORS: Final = "\t,;|"
 _OLD_MAC: Final = re.compile(rb"[^\r\n]*\r(?!\n)")
 """A first line that ends as those of old Macintosh files do."""
 _TOLD: Final = re.compile(r"sep=(.)\r?\n")
@@ -329,14 +329,14 @@ class DelimitedTable:
         """Yield the place and the cells of each row that is not blank."""
         self._open()
         if self._rows is not None:
-            yield from ((at, cells) for at, cells in enumerate(self._rows) if any(cells))
+            yield from ((at, cells) for at, cells in enumerate(self._rows) if _filled(cells))
             return
         with self.file.open("rb") as binary:
             binary.seek(self._start)
             lines = _Counted(binary)
             at = self._start
             for cells in csv.reader(lines, delimiter=self._separator):
-                if any(cells):
+                if _filled(cells):
                     yield at, cells
                 at = self._start + lines.read
 
@@ -385,15 +385,16 @@ class DelimitedTable:
                 self._separator = told[1] if told else separator_of(_Counted(binary))
                 binary.seek(start)
                 lines = _Counted(binary)
-                self._names = next(csv.reader(lines, delimiter=self._separator), [])
+                self._names = _head(csv.reader(lines, delimiter=self._separator))
             self._start = start + lines.read
         else:
             text = self._text(encoding).removeprefix("\ufeff")
             told = _TOLD.match(text)
             text = text[len(told[0]) if told else 0 :]
             self._separator = told[1] if told else separator_of(io.StringIO(text, newline=""))
-            self._rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=self._separator))
-            self._names = self._rows.pop(0) if self._rows else []
+            rows = csv.reader(io.StringIO(text, newline=""), delimiter=self._separator)
+            self._names = _head(rows)
+            self._rows = list(rows)
         self._opened = True
 
     def _text(self, encoding: str) -> str:
@@ -403,6 +404,16 @@ class DelimitedTable:
             raise DataError(
                 f'{self.file}: there is no encoding {encoding!r}. Python knows "cp1251" and the like.'
             ) from error
+
+
+def _filled(cells: Iterable[str]) -> bool:
+    """Whether a row holds more than blanks, and the marks with which some programs end a file."""
+    return any(cell.strip("\0\x1a \t") for cell in cells)
+
+
+def _head(rows: Iterable[list[str]]) -> list[str]:
+    """Take the names of the columns off the beginning of `rows`."""
+    return [name.strip() for name in next(filter(_filled, rows), ())]
 
 
 class _Counted:
@@ -420,12 +431,12 @@ class _Counted:
 def separator_of(lines: Iterable[str]) -> str:
     """Return the separator that cuts head and first row into equally many cells, and into most.
 
-    Of two alike it is the first of tab, comma, semicolon.
+    Of two alike it is the first of tab, comma, semicolon, bar.
     """
     beginning = list(_records(lines, 2))
 
     def fit(sign: str) -> tuple[bool, int]:
-        cells = [len(row) for row in csv.reader(beginning, delimiter=sign)]
+        cells = [len(row) for row in csv.reader(beginning, delimiter=sign) if row]
         return len(set(cells[:2])) == 1 < max(cells, default=0), cells[0] if cells else 0
 
     return max(_SEPARATORS, key=fit)
@@ -446,6 +457,8 @@ def encoding_of(head: bytes, file: Path) -> str:
     """Return the encoding of a text file from its beginning, by the rule above; a code page is said in the log. Raises
     `DataError` if none fits.
     """
+    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise DataError(f"{file} is a workbook, as Excel's, whatever its name says. Save the sheet as CSV.")
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding

@@ -22,10 +22,9 @@ except ModuleNotFoundError as error:
         name="gymnasium",
     ) from error
 
-from saccade.rewards.rubric import ExactMatch, Graded, Rewarded, Rubric
+from saccade.rewards.registry import ExactMatch, Graded, Rewarded, Rubric
 from saccade.training.env.look_again import LookAgainEnv
-from saccade.training.env.registration import register_envs
-from saccade.training.env.spaces import PicturesSpace, TextSpace
+from saccade.training.env.spaces import PicturesSpace, TextSpace, register_envs
 
 __all__ = [
     "ExactMatch",

@@ -50,15 +50,23 @@ from saccade.record.content import Action, Answer, Code, Message, ToolCall
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory, conversation, total
-from saccade.rewards.rubric import Rubric, as_rubric
+from saccade.rewards.registry import Rubric, as_rubric
 from saccade.sandbox.base import Limits, Sandbox
 from saccade.sandbox.local import LocalSandbox
 from saccade.tasks.sources.broken import BrokenTasks
+from saccade.tasks.sources.readers import WorldReader
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
-from saccade.tasks.sources.world_reader import WorldReader
 from saccade.tools.toolbox import Toolbox
-from saccade.training.env.registration import spec_of
-from saccade.training.env.spaces import EnvObservation, PicturesSpace, RolePart, TextSpace, as_text, flat, observation
+from saccade.training.env.spaces import (
+    EnvObservation,
+    PicturesSpace,
+    RolePart,
+    TextSpace,
+    as_text,
+    flat,
+    observation,
+    spec_of,
+)
 
 T = TypeVar("T")
 SandboxSource = Sandbox | Callable[[], Sandbox] | None
@@ -157,9 +165,8 @@ class Playing:
     def say(self, text: str) -> EpisodeOutcome | None:
         """Play what the agent wrote, up to a stop string of the dialect; return the outcome if the episode ended.
 
-        Raises:
-            IsolationError: the sandbox refuses to start on this machine.
-            MediaError: media of the task are not in the store.
+        Raises `IsolationError`: the sandbox refuses to start on this machine; `MediaError`: media of the task are not
+        in the store.
         """
         self.action = self.status = None
         now = self._performer.clock()

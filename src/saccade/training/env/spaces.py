@@ -1,4 +1,4 @@
-"""Spaces for what a model reads and writes: any text, and pictures of any size.
+"""Gymnasium's ids of the environment, and spaces for what a model reads and writes: any text, pictures of any size.
 
 Gymnasium's own `Text` knows a fixed set of characters and a greatest length, and `Box` one shape; neither holds what a
 model writes. Vector environments batch these spaces as tuples. They have no fixed size, so they cannot live in shared
@@ -7,13 +7,16 @@ memory: `AsyncVectorEnv` needs `shared_memory=False`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from itertools import groupby
-from typing import Any, TypedDict, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypedDict, TypeVar
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space, create_empty_array
 from numpy.typing import NDArray
@@ -215,3 +218,33 @@ def observation(parts: Iterable[RolePart], store: MediaStore) -> EnvObservation:
 
 def _written(part: TextPart | ImagePart | VideoPart) -> str:
     return escape_places(part.text) if isinstance(part, TextPart) else f"<{part.kind}>"
+
+
+ENTRY_POINT: Final = "saccade.training.env.look_again:LookAgainEnv"
+DIALECT_OF: Final = MappingProxyType(
+    {
+        "saccade/LookAgain-v0": "pyvision@1",
+        "saccade/PyVision-v0": "pyvision@1",
+        "saccade/PyVisionRL-v0": "pyvision-rl-image@1",
+        "saccade/PyVisionRLVideo-v0": "pyvision-rl-video@1",
+        "saccade/CodeDance-v0": "codedance@1",
+        "saccade/CodeV-v0": "codev@1",
+        "saccade/Vista-v0": "vista@1",
+        "saccade/Thyme-v0": "thyme@1",
+        "saccade/DeepEyes-v0": "deepeyes@1",
+        "saccade/Native-v0": "native@1",
+    }
+)
+"""Id in Gymnasium's registry -> the dialect that is spoken unless `make` is given another."""
+
+
+def spec_of(arguments: Mapping[str, Any]) -> EnvSpec:
+    """Return the spec of an environment made by hand: nondeterministic, as programs may read the clock."""
+    return EnvSpec("saccade/LookAgain-v0", ENTRY_POINT, nondeterministic=True, kwargs=dict(arguments))
+
+
+def register_envs() -> None:
+    """Register every id that is not there yet."""
+    for name, dialect in DIALECT_OF.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(name, ENTRY_POINT, nondeterministic=True, kwargs={"dialect": dialect})

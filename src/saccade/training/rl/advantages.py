@@ -1,4 +1,4 @@
-"""Advantage rules with their parameters, over a selection, as a recipe names them.
+"""Advantage rules with their parameters, over a selection, and estimators of the KL divergence, as a recipe names them.
 
 The baseline is that of the rollouts that are trained on (`kept`), or of all usable ones of their group, dropped ones
 included (`group`, as in PyVision-RL's code).
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, NonNegativeFloat, SerializeAsAny
 
-from saccade.core.registry import Registry, all_of, is_subclass
+from saccade.core.registry import Registry, all_of, is_a, is_subclass
 from saccade.core.seam import has_methods
 from saccade.training.rl.rollout import (
     Array,
@@ -28,6 +29,53 @@ from saccade.training.rl.rollout import (
     standardised,
 )
 from saccade.training.rl.select import Selection
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LARGEST_LOG_RATIO = 20.0
+"""Nats; larger ones would overflow in half precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class KlEstimator:
+    """An estimator of the divergence of the policy from a reference: `loss.kl = "k3"` names one.
+
+    A function of `d = reference - logprob` of the sampled ids, in nats (Schulman, "Approximating KL Divergence").
+    """
+
+    description: str
+    """Description in `saccade list kl-estimators`."""
+    of: Callable[[Tensor], Tensor]
+    """From d to the distance, both (rows, tokens)."""
+    verl: str = ""
+    """Its name among verl's `kl_loss_type`; empty where verl has none such."""
+
+    def __call__(self, logprobs: Tensor, reference: Tensor) -> Tensor:
+        """Estimate the distance of each token, (rows, tokens). Gradients flow through `logprobs`."""
+        return self.of((reference.detach() - logprobs).clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO))
+
+
+K1: Final = KlEstimator("-d: unbiased, of large variance, and negative for half of the tokens.", lambda d: -d, "kl")
+K2: Final = KlEstimator(
+    "d²/2: biased, of small variance, with the gradient of the divergence.", lambda d: d * d / 2, "mse"
+)
+K3: Final = KlEstimator(
+    "exp(d) - d - 1: unbiased, of small variance, and never negative.", lambda d: d.exp() - d - 1.0, "low_var_kl"
+)
+ABS: Final = KlEstimator("|d|: biased, with a gradient of the same size for each token.", lambda d: d.abs(), "abs")
+
+KL_ESTIMATORS: Final = Registry[KlEstimator](
+    "kl-estimators",
+    {
+        "k1@1": f"{__name__}:K1",
+        "k2@1": f"{__name__}:K2",
+        "k3@1": f"{__name__}:K3",
+        "abs@1": f"{__name__}:ABS",
+    },
+    is_a(KlEstimator, f"a {__name__}.KlEstimator"),
+)
+"""Other packages add estimators by the entry point group `saccade.kl-estimators`."""
 
 Estimate: TypeAlias = Callable[[Array, NDArray[np.int64]], Array]
 Baseline = Literal["kept", "group"]

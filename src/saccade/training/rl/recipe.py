@@ -27,15 +27,13 @@ from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.rewards.judges.model import JudgeRules, turn_parts
+from saccade.rewards.judges.model import JUDGES, JudgeRules, turn_parts
 from saccade.rewards.judges.prompt import PromptChoice
-from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, needs_judge
 from saccade.tasks.sources.settings import SourceSettings, check_weights
-from saccade.training.rl.advantages import Grpo, NamedAdvantage, TurnLevel
+from saccade.training.rl.advantages import KL_ESTIMATORS, Grpo, NamedAdvantage, TurnLevel
 from saccade.training.rl.engines.settings import EngineSettings, JudgeServerSettings
-from saccade.training.rl.kl import KL_ESTIMATORS
 from saccade.training.rl.select import Band, KeepAll, NamedSelection
 
 
@@ -55,7 +53,7 @@ class RlLossSettings(Settings):
     kl_weight: NonNegativeFloat = 0.0
     """0 needs no reference policy."""
     kl: str = "k3"
-    """How the distance to the reference is estimated, as `saccade.training.rl.kl` names it: `k1`, `k2`, `k3`, `abs`."""
+    """How the distance to the reference is estimated: `k1`, `k2`, `k3` or `abs` (`saccade.training.rl.advantages`)."""
     entropy_weight: float = 0.0
     """Above 0 keeps the policy random."""
 
@@ -70,7 +68,7 @@ class RewardSettings(Settings):
     by_tag: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """Tag of a task -> parameters in place of `parameters`; the first tag that a task has counts."""
     judge: str = "none"
-    """Judge of tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.registry`
+    """Judge of tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.model`
     names it; `none`: nobody."""
     judge_model: str = ""
     """For `model`, and judges of the user's own that want one: as `saccade ask --model` names it."""

@@ -28,7 +28,7 @@ from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.sandbox.registry import sandbox_at
 from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
-from saccade.tokens.batch import Collator
+from saccade.tokens.batch import Collator, copied_bytes
 from saccade.tokens.caches import (
     GIB,
     RaggedCache,
@@ -39,7 +39,6 @@ from saccade.tokens.caches import (
     state_bytes,
 )
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.sampling_weights import copied_bytes
 from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
 from saccade.training.learner import Learner, make_learner
@@ -56,24 +55,25 @@ from saccade.training.memory import (
 from saccade.training.memory_passes import PassBytes, PeakBytes, Skeleton, make_skeleton, read_config
 from saccade.training.optimizer import DividedModel
 from saccade.training.rl.curriculum import choose_tasks
-from saccade.training.rl.engine import open_engine, sync_weights
+from saccade.training.rl.engine import cache_of_batch, most_context, open_engine, sync_weights
 from saccade.training.rl.engines.judge_server import judge_server, served_judge
 from saccade.training.rl.engines.settings import LOCAL, VLLM
 from saccade.training.rl.metrics import RlCallback, open_rollout_store, rollout_metrics, validation_sample, with_worth
-from saccade.training.rl.resumed import TASK_IDS, keep_tasks, resumed_tasks
 from saccade.training.rl.rollouts import RolloutResources, WatchedPlay, generate_rollouts
 from saccade.training.rl.scoring import load_scorer
-from saccade.training.rl.server_engine import cache_of_batch, most_context
 from saccade.training.rl.settings import RlSettings
 from saccade.training.rl.step import Trainer, Updater
 from saccade.training.rl.tasks import (
+    TASK_IDS,
     TaskList,
     as_list,
     check_engine_is_there,
     check_hosts,
     check_run,
+    keep_tasks,
     not_judging,
     open_checked,
+    resumed_tasks,
     validation_tasks,
     warn_of_run,
 )
@@ -82,7 +82,6 @@ from saccade.training.settings import ModelSettings, OptimizerSettings
 from saccade.training.weights import Trainable, is_low, load_trainable
 
 # Plan what each GPU of a run holds while it updates and while it samples.
-
 
 _DRAW = 24
 """Bytes of a logit while a token is drawn: itself and its log-probability in float32, two sums in float64."""

@@ -131,8 +131,6 @@ class Band(Settings):
 
 TAIL_PATCH: Final = Band(lowest=0.125, highest=0.375)
 """VISTA-R1: hard but learnable, one to three of eight rollouts right."""
-UNSOLVED_MOSTLY: Final = Band(highest=0.9, fewest=8)
-"""CodeV: what the start model solves in more than 0.9 of eight samples goes."""
 
 
 def pass_rates(groups: Iterable[RolloutGroup]) -> dict[str, tuple[float, int]]:

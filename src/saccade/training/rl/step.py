@@ -29,16 +29,15 @@ from saccade.episode.flow import Plan
 from saccade.errors import TrainingError
 from saccade.grading.registry import grade_of
 from saccade.record.task import Task
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.reward import NoVerdict
 from saccade.tasks.sources.broken import LEFT_OUT
-from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, token_row, work
+from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, in_low_precision, token_row, work
 from saccade.tokens.decoder import Decoded, TransformersEngine
-from saccade.tokens.sampling_weights import in_low_precision
-from saccade.training.efficiency import Meter
+from saccade.training.efficiency import Meter, PassFlops
 from saccade.training.learner import Learner, Pass
 from saccade.training.parallel import Processes
+from saccade.training.rl.advantages import KL_ESTIMATORS, LARGEST_LOG_RATIO
 from saccade.training.rl.engine import rest_servers, sync_weights
-from saccade.training.rl.kl import KL_ESTIMATORS, LARGEST_LOG_RATIO
 from saccade.training.rl.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.training.rl.recipe import Recipe, RlLossSettings, RlOptimizerSettings
 from saccade.training.rl.rollout import Rollout, RolloutGroup, group_of
@@ -333,9 +332,7 @@ class Trainer:
         values = {"bandwidth": meter.bandwidth(decoded.bytes, decoded.seconds)} if decoded.seconds else {}
         if compared:
             flops = meter.work.flops(token_row(item.trained_tokens()) for item in compared)
-            looked = flops.forward if self.recipe.loss.kl_weight else 0.0  # by the reference
-            made = self.recipe.optimizer.epochs * (flops.both + looked)
-            values["mfu"] = meter.mfu(made, updating, self.processes.count)
+            values["mfu"] = meter.mfu(update_flops(flops, self.recipe), updating, self.processes.count)
         return values
 
     async def take(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task | None]:
@@ -414,14 +411,12 @@ class Updater:
     def update(self, rollouts: Sequence[Rollout], number: int) -> UpdateMetrics:
         """Make the updates of step `number`; none without rollouts.
 
-        Raises:
-            TrainingError: the loss or the gradient is no number, or sampling and training disagree; the weights are
-                as they were before that update.
+        Raises `TrainingError`: the loss or the gradient is no number, or sampling and training disagree; the weights
+        are as they were before that update.
         """
         self.learner.trained.model.train(self.train_mode)
         sums, optimizer = UpdateMetrics(), self.recipe.optimizer
-        again = self.recipe.loss.old_logprobs == "recompute" and optimizer.updates * optimizer.epochs > 1
-        old = self.old_logprobs(rollouts) if again and rollouts else {}
+        old = self.old_logprobs(rollouts) if recomputes(self.recipe) and rollouts else {}
         for minibatch in _minibatches(rollouts, optimizer, (self.recipe.seed, number)):
             metrics = self.gradient(minibatch, old)
             if sums.updates:
@@ -520,6 +515,18 @@ class Updater:
                 f"an update had a loss of {metrics.loss} and a gradient of norm {metrics.gradient_norm}; the weights "
                 "are as they were before. Lower the learning rate, or train in float32."
             )
+
+
+def recomputes(recipe: Recipe) -> bool:
+    """Return whether old log-probabilities take a pass of their own: that of an only update gives them."""
+    return recipe.loss.old_logprobs == "recompute" and recipe.optimizer.updates * recipe.optimizer.epochs > 1
+
+
+def update_flops(flops: PassFlops, recipe: Recipe) -> float:
+    """Return model FLOPs of updates: `flops` and a pass of the reference in each epoch, and old ones once."""
+    reference = flops.forward if recipe.loss.kl_weight else 0.0
+    old = flops.forward if recomputes(recipe) else 0.0
+    return recipe.optimizer.epochs * (flops.both + reference) + old
 
 
 def _minibatches(

@@ -5,6 +5,7 @@ Sources with weights have an epoch each, and take turns so that every source has
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,12 +13,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
 
 from saccade.core import sync
+from saccade.core.disk import write_atomic
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.task_media import check_graders, check_media
-from saccade.errors import DataError, SaccadeError, SettingsError
+from saccade.errors import DataError, SaccadeError, SettingsError, TrainingError
 from saccade.grading.registry import GRADERS, rehearse
 from saccade.media.store import MediaStore
 from saccade.record.content import Answer
@@ -26,20 +29,18 @@ from saccade.record.trajectory import CORRECT, Score, StopReason, Trajectory, Tu
 from saccade.rewards.judges.model import fines_form, unjudged
 from saccade.rewards.registry import REWARDS
 from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks, paid
-from saccade.tasks.sources.broken import BROKEN, BrokenTasks
+from saccade.tasks.sources.broken import BROKEN, BrokenTasks, found_again
+from saccade.tasks.sources.readers import WorldReader
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader
-from saccade.tasks.sources.settings import SourceSettings
-from saccade.tasks.sources.shares import Turns
+from saccade.tasks.sources.settings import SourceSettings, Turns
 from saccade.tasks.sources.task_set import TaskPool, expanded, open_tasks
-from saccade.tasks.sources.world_reader import WorldReader
 from saccade.training.folder import check_folder
 from saccade.training.rl.engines.settings import VLLM
 from saccade.training.rl.recipe import Recipe, RewardSettings
 from saccade.training.rl.rollouts import check_sampling
 from saccade.training.rl.scoring import Scorer
 from saccade.training.rl.select import epoch_order
-from saccade.training.rl.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings
-from saccade.training.rl.trainers import check_trainer
+from saccade.training.rl.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings, check_trainer
 
 _log = logging.getLogger(__name__)
 _order = lru_cache(16)(epoch_order)
@@ -227,8 +228,7 @@ def open_checked(settings: RlSettings) -> TaskPool:
 def _rehearse(tasks: TaskPool, recipe: Recipe) -> None:
     """Have a world, a grader and a reward of a user's own do their part for the first task, before weights are loaded.
 
-    Raises:
-        OwnCodeError: one of them raises, or gives what it may not.
+    Raises `OwnCodeError`: one of them raises, or gives what it may not.
     """
     reward = recipe.reward
     own = [REWARDS.code(reward.preset), reward.grader and GRADERS.code(reward.grader)]
@@ -265,9 +265,8 @@ def check_form(dialect: Dialect, preset: RewardPreset, names: tuple[str, str]) -
 def check_rewards(tasks: TaskPool, reward: RewardSettings) -> None:
     """Check that the reward can be paid for all tasks, with the parameters that some set themselves.
 
-    Raises:
-        SettingsError: it has no such parameter, tasks have no gold answer and the reward is one of Saccade's, or tasks
-            name a grader that cannot be had.
+    Raises `SettingsError`: it has no such parameter, tasks have no gold answer and the reward is one of Saccade's, or
+    tasks name a grader that cannot be had.
     """
     if not reward.grader:
         check_graders(tasks.parts)
@@ -316,3 +315,60 @@ def check_tasks(tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:
             "Tasks have open answers (their grader is `judge`), and reward.answer_judge names no model: the rule for "
             "their type of answer grades them."
         )
+
+
+TASK_IDS: Final = "task-ids.jsonl"
+
+
+class KeptTask(NamedTuple):
+    """A task that the run was begun with."""
+
+    id: str
+    content: str
+    source: int
+
+
+def keep_tasks(tasks: TaskList, out: Path) -> None:
+    """Write which tasks the run in `out` begins with: id, what it says and number of its source, a line for each."""
+    sources = {name: number for number, group in enumerate(tasks.groups) for name in group}
+    kept = (
+        KeptTask(name, content, sources.get(name, 0)) for name, content in zip(tasks.ids, tasks.contents, strict=True)
+    )
+    write_atomic(out / TASK_IDS, "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in kept))
+
+
+def resumed_tasks(tasks: TaskList, out: Path) -> TaskList:
+    """Return the tasks with which the run in `out` was begun, made from `tasks`, which are those of today.
+
+    They keep their order without those that are no longer there: the others come when they would have come.
+    Raises `TrainingError`: there are tasks that the run was not begun with, or none is left.
+    """
+    file = out / TASK_IDS
+    if not file.exists():
+        return tasks
+    before = [KeptTask(*json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+    found = found_again([task[:2] for task in before], zip(tasks.ids, tasks.contents, strict=True))
+    if found.foreign or not found.names:
+        new = f"{len(found.foreign):,} of today's say something else or are new, {', '.join(found.foreign[:1])} first"
+        raise TrainingError(
+            f"the run was begun with other tasks: {new if found.foreign else 'none is left'}. Put the old ones back, "
+            "or begin anew in another folder."
+        )
+    if found.gone:
+        _log.warning(
+            "The run in %s goes on without %s of %s tasks, which were taken out since it began: %s. The others are the "
+            "same, and come in the same order.",
+            out,
+            f"{len(found.gone):,}",
+            f"{len(before):,}",
+            found.said(),
+        )
+    groups = tuple(tuple(task.id for task in before if task.source == number) for number in range(len(tasks.groups)))
+    return replace(
+        tasks,
+        ids=tuple(task.id for task in before),
+        contents=tuple(task.content for task in before),
+        make=lambda name, store: tasks.make(found.names[name], store).model_copy(update={"id": name}),
+        groups=groups,
+        gone=frozenset(found.gone),
+    )

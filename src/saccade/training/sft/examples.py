@@ -17,7 +17,7 @@ import numpy as np
 
 from saccade.core.disk import write_atomic
 from saccade.dialects.registry import recorded_dialect
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES, trajectories_of
 from saccade.episode.settings import PromptSettings
 from saccade.episode.shown import messages_as_shown, scaled
 from saccade.errors import MissingMediaError, SaccadeError, TrainingError
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 #
 # Only the first messages change: what was written and observed stays as it was. A trajectory whose pictures would not
 # be shown as they were (frames of a video, a picture shown smaller) is refused.
-
 
 Reprompt = Callable[[Trajectory], Trajectory]
 
@@ -144,11 +143,9 @@ class ManyStores:
 
 
 def check_runs(runs: Iterable[str]) -> None:
-    """Raises `TrainingError` for the first of `runs` that is no run folder, or holds no trajectory."""
+    """Raise `SettingsError` for the first of `runs` that is no run folder, `TrainingError` for an empty one."""
     for run in runs:
-        lines = Path(run) / TRAJECTORIES
-        if not lines.is_file():
-            raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it. Name the folder of a run.")
+        lines = trajectories_of(Path(run))
         if not lines.stat().st_size:
             raise TrainingError(f"{lines} is empty, so there is nothing to learn from. Play the run again.")
 

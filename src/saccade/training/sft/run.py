@@ -40,11 +40,10 @@ from saccade.sandbox.registry import sandbox_at
 from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
-from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, work
+from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, in_low_precision, work
 from saccade.tokens.local_model import completion_of
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt, placed
-from saccade.tokens.sampling_weights import in_low_precision
 from saccade.tokens.scheduler import Scheduler, write_alone
 from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
@@ -60,7 +59,6 @@ from saccade.training.sft.settings import SftSettings
 from saccade.training.weights import TokenScorer, Trainable, is_low, load_trainable
 
 # The loss: sum of the negative log-likelihood over learned tokens, each with the weight that the caller gives it.
-
 
 Weights: TypeAlias = NDArray[np.float32]
 """Of the tokens of a trajectory."""
@@ -239,10 +237,9 @@ def validation_tasks(
 ) -> ValidationTasks | None:
     """Open the tasks that `settings.validation.source` names; None where it names nothing.
 
-    Raises:
-        SettingsError: a source is none, no dialect can be told, it cannot show a task, k samples would be the same,
-            weights are divided, or limits of sessions are set that nothing would keep.
-        PromptFileError: the prompt file of the data cannot be used.
+    Raises `SettingsError`: a source is none, no dialect can be told, it cannot show a task, k samples would be the
+    same, weights are divided, or limits of sessions are set that nothing would keep; `PromptFileError`: the prompt file
+    of the data cannot be used.
     """
     validation = settings.validation
     if not validation.source or not validation.every:
@@ -275,7 +272,6 @@ A = TypeVar("A")
 B = TypeVar("B")
 Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor, bool]]
 """Each with its learned tokens, their weights, and whether it counts (`learner.Pass`)."""
-
 
 _LONGER = (
     "The learning rate follows the schedule of all steps from here on, so that a run begun with them would differ."

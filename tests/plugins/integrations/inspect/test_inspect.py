@@ -31,7 +31,7 @@ from saccade.plugins.integrations.inspect.parts import TRAJECTORY, dataset, grad
 from saccade.record.content import Answer, Code
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.rubric import Graded
+from saccade.rewards.registry import Graded
 from saccade.tasks.sources.task_set import names_of, task_of
 
 pytestmark = [

@@ -15,7 +15,7 @@ from PIL import Image
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import RecordError, SettingsError
-from saccade.plugins.integrations.inspect.logs import write_inspect_log
+from saccade.plugins.integrations.inspect.parts import write_inspect_log
 from saccade.record.content import Answer, Message, TextPart
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import FinishReason, Score, StopReason, Trajectory, Turn

@@ -27,7 +27,7 @@ from saccade.media.store import MediaStore
 from saccade.plugins.integrations.verifiers.loop import TRAJECTORY, LookHarnessConfig, LookTasksetConfig, made
 from saccade.record.content import Answer, Code
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.rubric import Graded
+from saccade.rewards.registry import Graded
 
 pytestmark = [pytest.mark.faces, pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")]
 DIALECT = load_dialect("pyvision")

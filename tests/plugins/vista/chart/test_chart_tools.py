@@ -17,7 +17,7 @@ from saccade.plugins.vista.chart.tools import ChartDet, ChartOcr, ChartPart, Ope
 from saccade.plugins.vista.ocr import Ocr
 from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
-from saccade.tools.look import LookArguments, look
+from saccade.tools.measure import LookArguments, look
 
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
 BOARD = standing({"Mon": (30, 75), "Tue": (8, 50), "Wed": (99, 12)})

@@ -9,11 +9,20 @@ import pytest
 from PIL import Image, ImageDraw
 from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, text
 
-from saccade.plugins.vista.chart.curves import Place, find_curve, read_pie, read_points
-from saccade.plugins.vista.chart.marks import ChartLegendEntry, NumberAxis, common_colours, mask_of_colour, paper_colour
+from saccade.plugins.vista.chart.marks import (
+    ChartLegendEntry,
+    NumberAxis,
+    Place,
+    common_colours,
+    find_curve,
+    mask_of_colour,
+    paper_colour,
+    read_pie,
+    read_points,
+)
 from saccade.plugins.vista.chart.reading import split_lines
 from saccade.tools.definition import Rgb
-from saccade.tools.look import PixelArray
+from saccade.tools.measure import PixelArray
 
 WHITE = (255, 255, 255)
 

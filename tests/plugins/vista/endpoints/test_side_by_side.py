@@ -29,7 +29,7 @@ from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.execution import Status
 from saccade.tools.context import ToolContext, ToolResult
-from saccade.tools.serving.backend import ToolServeSettings
+from saccade.tools.serving import ToolServeSettings
 from saccade.tools.setup import VARIABLE, ToolCallSettings
 from saccade.tools.toolbox import Toolbox, named_tools, served_tools
 

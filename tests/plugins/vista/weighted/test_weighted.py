@@ -15,14 +15,31 @@ from PIL import Image
 from tests.plugins.vista.weighted import tiny
 
 from saccade.errors import UnavailableError
-from saccade.plugins.vista import sam as sam_module
-from saccade.plugins.vista.chart_readers import DePlot, ReaderCheckpoint, UniChart, _generated, as_markdown, read_table
-from saccade.plugins.vista.checkpoint import CheckpointSlot, Placed
-from saccade.plugins.vista.grounding_dino import GroundingDino, Part, _outcome, _overlap, suppressed
-from saccade.plugins.vista.sam import Sam, _load, _Prompt, _segment, _Segmenter, prepared
+from saccade.plugins.vista import weights as sam_module
+from saccade.plugins.vista.weights import (
+    CheckpointSlot,
+    DePlot,
+    GroundingDino,
+    Part,
+    Placed,
+    ReaderCheckpoint,
+    Sam,
+    UniChart,
+    _generated,
+    _load,
+    _outcome,
+    _overlap,
+    _Prompt,
+    _segment,
+    _Segmenter,
+    as_markdown,
+    prepared,
+    read_table,
+    suppressed,
+)
 from saccade.tools.base import Needs, Tool, ToolCallInput
 from saccade.tools.context import CallProblem, ProblemKind, ToolContext
-from saccade.tools.look import LookArguments, look
+from saccade.tools.measure import LookArguments, look
 from saccade.tools.registry import make_tool
 from saccade.tools.setup import VARIABLE, ToolSetup
 

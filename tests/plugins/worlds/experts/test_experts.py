@@ -19,7 +19,6 @@ from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.plugins.worlds.experts.expert import Expert, possible_slips
-from saccade.plugins.worlds.experts.hand import cells, rename
 from saccade.plugins.worlds.experts.plays import LONG, SHORT, PhraseTable, observed, program_cells, read, say
 from saccade.plugins.worlds.experts.scene import (
     LEAST,
@@ -28,15 +27,16 @@ from saccade.plugins.worlds.experts.scene import (
     Style,
     StyleWeights,
     around,
+    cells,
     elsewhere,
     groups,
+    rename,
     zoom,
 )
 from saccade.record.content import Code, ImagePart, ToolCall
 from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.trajectory import FinishReason, Trajectory
-from saccade.tasks.worlds.base import WORLDS, draw_sample, load_world
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import WORLDS, Rng, draw_sample, load_world
 
 ONLY: dict[Style, StyleWeights] = {
     style: StyleWeights(**{other: float(other == style) for other in STYLES}) for style in STYLES
@@ -58,7 +58,7 @@ def thoughts(trajectory: Trajectory) -> list[str]:
 
 async def test_a_mixed_run_is_right_varied_and_really_run(tmp_path: Path) -> None:
     made = await trajectories(
-        tmp_path, sources=("circled-letter", "shape-count", "touching-circles"), dialect="codedance", n=6, seed=1
+        tmp_path, sources=("circled-letter", "shape-count", "touching-circles"), dialect="codedance", n=4, seed=1
     )
     assert all(map(is_right, made))
     makers = Counter(item.provenance.model for item in made)

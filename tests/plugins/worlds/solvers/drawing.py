@@ -14,7 +14,7 @@ import pytest
 from PIL import Image, ImageDraw
 from tests.plugins.worlds import running
 
-from saccade.plugins.worlds.solvers.questions import solver_for
+from saccade.plugins.worlds.solvers import solver_for
 
 TAB = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
 FINE = 4

@@ -26,9 +26,8 @@ from tests.plugins.worlds.solvers.drawing import (
     two_lines,
 )
 
-from saccade.plugins.worlds.solvers import programs
-from saccade.plugins.worlds.solvers.questions import program_text, solver_for
-from saccade.tasks.worlds.base import draw_sample, load_world
+from saccade.plugins.worlds.solvers import program_text, programs, solver_for
+from saccade.tasks.worlds import draw_sample, load_world
 
 
 def jpeg(picture: Image.Image) -> Image.Image:

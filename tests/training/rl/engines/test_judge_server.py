@@ -108,6 +108,7 @@ def test_it_answers_in_the_block_and_has_ended_after_it(tmp_path: Path) -> None:
         assert nothing is None
 
 
+@pytest.mark.slow  # test_vllm_process.py has the same of any server
 def test_it_ends_when_the_run_is_killed(tmp_path: Path) -> None:
     program = textwrap.dedent(
         f"""

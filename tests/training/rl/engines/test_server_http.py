@@ -14,9 +14,8 @@ from saccade.core.retry import Clock, RetryPolicy
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.models.pictures import EncodedPicture
 from saccade.record.content import ImagePart
-from saccade.training.rl.engines import picture_files
-from saccade.training.rl.engines.picture_files import PictureFile, PictureFiles, streamed_body
-from saccade.training.rl.engines.server_http import Connection, engine_address
+from saccade.training.rl.engines import server_http
+from saccade.training.rl.engines.server_http import Connection, PictureFile, PictureFiles, engine_address, streamed_body
 from saccade.training.rl.engines.wire import SampleOutput, _fault
 
 
@@ -179,7 +178,7 @@ async def test_what_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_body_is_what_json_makes_of_the_urls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture_files, "_PIECE", 50)
+    monkeypatch.setattr(server_http, "_PIECE", 50)
     encode = Encoder()
     files = PictureFiles(encode)
     pictures = [await first(files, number) for number in (3, 4, 3)]  # the same twice

@@ -26,7 +26,7 @@ from saccade.plugins.verl import local_ray as module
 from saccade.plugins.verl.local_ray import local_ray
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.turn import TurnRequest
-from saccade.training.rl.engines import memory_folder as memory
+from saccade.training.rl.engines import vllm_process as memory
 from saccade.training.rl.engines.server import ServerEngine
 from saccade.training.rl.engines.server_http import Connection
 from saccade.training.rl.engines.settings import EngineSettings, check_engine
@@ -99,7 +99,7 @@ async def test_a_server_and_its_workers_end_with_stop(tmp_path: Path, before: st
     server.stop()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_it_ends_when_its_starter_is_gone(tmp_path: Path, number: signal.Signals) -> None:
     port = free_port()
     program = textwrap.dedent(
@@ -126,21 +126,17 @@ def test_it_ends_when_its_starter_is_gone(tmp_path: Path, number: signal.Signals
     wait_for_end(ids)
 
 
-async def test_one_that_ends_early_says_its_last_words(tmp_path: Path) -> None:
-    server = ServerProcess(
-        [sys.executable, "-c", "print('no memory'); raise SystemExit(3)"], {}, "http://127.0.0.1:9", tmp_path / "log"
-    )
-    with pytest.raises(ModelLostError, match=r"ended\. .*no memory"):
-        await server.wait_until_ready(60)
-    server.stop()
-
-
-async def test_one_that_does_not_answer_in_time(tmp_path: Path) -> None:
-    server = ServerProcess(
-        [sys.executable, "-c", "import time; time.sleep(600)"], {}, "http://127.0.0.1:9", tmp_path / "l"
-    )
-    with pytest.raises(ModelLostError, match=r"not ready after 0\.2 s.*engine\.ready_seconds"):
-        await server.wait_until_ready(0.2)
+@pytest.mark.parametrize(
+    ("program", "seconds", "words"),
+    [
+        ("print('no memory'); raise SystemExit(3)", 60, r"ended\. .*no memory"),
+        ("import time; time.sleep(600)", 0.2, r"not ready after 0\.2 s.*engine\.ready_seconds"),
+    ],
+)
+async def test_one_that_ends_early_or_is_late_says_so(tmp_path: Path, program: str, seconds: float, words: str) -> None:
+    server = ServerProcess([sys.executable, "-c", program], {}, "http://127.0.0.1:9", tmp_path / "log")
+    with pytest.raises(ModelLostError, match=words):
+        await server.wait_until_ready(seconds)
     server.stop()
 
 
@@ -444,7 +440,7 @@ def test_weights_in_memory_are_gone_with_the_run() -> None:
 
 def test_they_are_gone_when_the_run_is_killed() -> None:
     program = (
-        "import time\nfrom saccade.training.rl.engines.memory_folder import memory_folder\n"
+        "import time\nfrom saccade.training.rl.engines.vllm_process import memory_folder\n"
         "with memory_folder(1000) as folder:\n"
         "    (folder / 'weights').write_bytes(b'x')\n    print(folder, flush=True)\n    time.sleep(600)\n"
     )

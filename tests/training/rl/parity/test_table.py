@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from tests.training.rl.parity.steps import SCALE, STEP_CLIP, padded
 
-from saccade.training.rl.kl import K3
+from saccade.training.rl.advantages import K3
 from saccade.training.rl.recipe import RlLossSettings
 from saccade.training.rl.rollout import leave_one_out, mean_baseline, standardised
 from saccade.training.rl.step import LossInputs, policy_loss

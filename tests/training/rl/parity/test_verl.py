@@ -22,7 +22,7 @@ from tests.training.rl.parity.steps import (
 from saccade.training.rl.recipe import RlLossSettings
 from saccade.training.rl.rollout import standardised
 from saccade.training.rl.step import LossInputs, policy_loss
-from saccade.training.token_scores import LogitRules, token_scores
+from saccade.training.weights import LogitRules, token_scores
 
 # verl and what it imports warn on the way in.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

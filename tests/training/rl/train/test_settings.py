@@ -25,16 +25,16 @@ from saccade.rewards.reward import ByTag
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.task_set import open_tasks
+from saccade.tokens.batch import copied_bytes
 from saccade.tokens.caches import GIB
-from saccade.tokens.sampling_weights import copied_bytes
 from saccade.tokens.sequences import cache_bytes_of
 from saccade.training.folder import check_folder
 from saccade.training.memory import MemoryPlan, Phase, PlanItem, usable
+from saccade.training.rl.engine import cache_of_batch, most_context
 from saccade.training.rl.engines.settings import EngineSettings
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.run import plan_memory, train
 from saccade.training.rl.scoring import AnswerGrading, Scorer
-from saccade.training.rl.server_engine import cache_of_batch, most_context
 from saccade.training.rl.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings, load_rl_settings
 from saccade.training.rl.tasks import MOST, TaskList, as_list, check_form, check_rewards, check_tasks, validation_tasks
 from saccade.training.settings import ModelSettings
@@ -227,9 +227,9 @@ def test_a_run_whose_servers_cannot_start_leaves_no_run_behind(tiny: Path, tasks
 
 
 def test_a_run_may_be_resumed_with_other_servers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    def resumed(*engine: str) -> None:
+    def resumed(*others: str) -> None:
         check_folder(
-            load_rl_settings("codedance", None, [*NAMED, *engine]), tmp_path, True, MAY_DIFFER, MAY_GROW, MAY_CHANGE
+            load_rl_settings("codedance", None, [*NAMED, *others]), tmp_path, True, MAY_DIFFER, MAY_GROW, MAY_CHANGE
         )
 
     save_settings(load_rl_settings("codedance", None, [*NAMED, "engine=http://a:1"]), tmp_path / "settings.toml")
@@ -241,6 +241,11 @@ def test_a_run_may_be_resumed_with_other_servers(tmp_path: Path, caplog: pytest.
     resumed("engine.source=vllm", "engine.gpus=2", "engine.program=/opt/vllm", "engine.ready_seconds=5")
     with pytest.raises(SettingsError, match=r"engine\.options"):
         resumed("engine.source=vllm", 'engine.options=["--dtype", "float16"]')
+    judge = "reward.answer_judge=vllm:Qwen/Qwen2.5-72B-Instruct@http://judge:8000/v1"
+    resumed("engine.source=http://a:1", judge)
+    assert "another address: recipe.reward.answer_judge" in caplog.messages[-1]
+    with pytest.raises(SettingsError, match=r"reward\.answer_judge"):
+        resumed("engine.source=http://a:1", judge.replace("72B", "32B"))
 
 
 TAGGED = TASK.model_copy(update={"tags": ("data_source=chart",)})

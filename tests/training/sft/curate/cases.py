@@ -15,8 +15,7 @@ from saccade.record.content import Answer, Code, ImagePart, Message, ParseError,
 from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, Score, StopReason, Trajectory, Turn
-from saccade.training.sft.curate.pipeline import parse_pipeline
-from saccade.training.sft.curate.report import CurateReport, DroppedTrajectory
+from saccade.training.sft.curate.pipeline import CurateReport, DroppedTrajectory, parse_pipeline
 from saccade.training.sft.curate.run import curate
 
 

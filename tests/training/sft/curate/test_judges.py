@@ -16,7 +16,7 @@ from saccade.models.scripted import Reply, ScriptedModel
 from saccade.record.content import Message, TextPart, VideoPart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.rewards.judges.client import unfenced
-from saccade.training.sft.curate import judge as judge_module
+from saccade.training.sft.curate.filters import judged as judge_module
 
 GOOD = json.dumps({"answer_right": True, "steps_sound": True})
 

@@ -23,13 +23,17 @@ from saccade.record.codec import loads, read_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Trajectory
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.training.sft.curate import judge as judge_module
+from saccade.training.sft.curate.filters import judged as judge_module
 from saccade.training.sft.curate.filters.episodes import MinimumScore
-from saccade.training.sft.curate.pipeline import load_pipeline, parse_pipeline
-from saccade.training.sft.curate.registry import FILTERS, load_filter
-from saccade.training.sft.curate.report import EXAMPLES, CurateReport
-from saccade.training.sft.curate.run import asked_in_order, curate
-from saccade.training.sft.curate.sources import SourceRuns
+from saccade.training.sft.curate.pipeline import (
+    EXAMPLES,
+    FILTERS,
+    CurateReport,
+    load_filter,
+    load_pipeline,
+    parse_pipeline,
+)
+from saccade.training.sft.curate.run import SourceRuns, asked_in_order, curate
 from saccade.training.sft.curate.stage import KEEP, BatchStage, FilterContext, FilterOutcome
 
 FILES = ["dropped.jsonl", "media", "pipeline.toml", "report.json", "trajectories.jsonl"]

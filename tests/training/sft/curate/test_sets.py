@@ -25,8 +25,7 @@ from saccade.record.trajectory import Score, StopReason, Trajectory
 from saccade.training.sft.curate.filters.mixture import Mixture, quotas
 from saccade.training.sft.curate.filters.overlap import Fingerprint, HeldOut, NearIndex, fingerprint
 from saccade.training.sft.curate.pipeline import parse_pipeline
-from saccade.training.sft.curate.run import curate
-from saccade.training.sft.curate.sources import SourceRuns
+from saccade.training.sft.curate.run import SourceRuns, curate
 from saccade.training.sft.curate.stage import BatchStage, Drop, FilterContext, normal_text
 
 

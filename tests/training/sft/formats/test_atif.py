@@ -64,7 +64,7 @@ def one_path() -> dict[str, str]:
     return AnyPath()
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(trajectories())
 def test_any_trajectory_comes_back_whole(one_path: dict[str, str], written: Trajectory) -> None:
     parts = set(written._mentions())

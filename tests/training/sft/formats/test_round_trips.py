@@ -26,9 +26,8 @@ from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.sft.formats.base import ConversionOptions, convert, load_format
-from saccade.training.sft.formats.conversation import held
+from saccade.training.sft.formats.conversation import RowFormat, held
 from saccade.training.sft.formats.files import find_rows, read_rows
-from saccade.training.sft.formats.rows import RowFormat
 
 CONVERSATIONS = ("sharegpt", "swift")
 
@@ -210,7 +209,7 @@ def test_tasks_with_pictures_come_back_as_they_are(
         assert "".join(line.text for line in back.prompt) == "".join(line.text for line in written.prompt)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tasks(), st.sampled_from(["verl", "pyvision-rl"]))
 def test_tasks_with_a_video_come_back_as_they_are(scene: Scene, clip: Path, fields: dict[str, Any], name: str) -> None:
     video = NamedMedia(name="video_0", part=scene.store.put_video(clip))
@@ -296,7 +295,7 @@ def test_an_edited_row_is_an_edited_task(scene: Scene) -> None:
     assert "names media that the row does not hold: p" in changed.refused[0].reason
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tasks(), seeds, st.sampled_from(IMAGES), st.booleans(), st.booleans())
 def test_written_rows_are_a_source_of_the_same_tasks(
     scene: Scene, clip: Path, fields: dict[str, Any], pictures: list[int], dialect: str, boxed: bool, moving: bool

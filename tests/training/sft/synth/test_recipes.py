@@ -22,10 +22,11 @@ from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Sampling, Trajectory, Turn
 from saccade.rewards.judges.prompt import ScoreRules
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.training.sft.synth.atomic import atomic_category
+from saccade.training.sft.curate.run import SourceRuns
 from saccade.training.sft.synth.codify import thought_span, with_thought
-from saccade.training.sft.synth.made import DiscardedError
+from saccade.training.sft.synth.makers import atomic_category
 from saccade.training.sft.synth.outcome import SynthProgress
+from saccade.training.sft.synth.prompts import DiscardedError
 from saccade.training.sft.synth.questions import make_questions, questions_in
 from saccade.training.sft.synth.run import synthesise
 from saccade.training.sft.synth.settings import SynthRecipe, SynthSettings, TeacherSettings
@@ -259,6 +260,8 @@ async def test_an_open_answer_is_judged_by_the_named_model(tmp_path: Path) -> No
     assert "judge:j" in stored(tmp_path / "judged")[0].scores[0].detail
     plain = await synthesise(settings.model_copy(update={"judge": ""}), tmp_path / "plain", models=load)
     assert (plain.kept, plain.rejected) == (0, 1)
+    with pytest.raises(SettingsError, match=r"kept no trajectory.*rejected\.jsonl"):
+        SourceRuns([tmp_path / "plain"])
     assert "no judge is named" in " ".join(plain.sources)
 
 
@@ -339,13 +342,15 @@ class Priced:
         pass
 
 
-async def test_spent_dollars_end_a_run_that_can_be_resumed(tmp_path: Path) -> None:
-    def settings(dollars: float) -> SynthSettings:
+async def test_spent_dollars_end_a_run_that_can_be_resumed_elsewhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def settings(dollars: float, model: str = "vllm:t@http://a:1/v1") -> SynthSettings:
         return SynthSettings(
             sources=(str(photos_at),),
             dialect="codedance",
             samples=2,
-            teacher=TeacherSettings(model="t", dollars=dollars),
+            teacher=TeacherSettings(model=model, dollars=dollars),
         )
 
     photos_at = photos(tmp_path / "photos")
@@ -354,8 +359,12 @@ async def test_spent_dollars_end_a_run_that_can_be_resumed(tmp_path: Path) -> No
     assert "may cost 2.5" in progress.example["dollars spent"]
     assert "4 jobs" in progress.estimate
     assert "limit 2.5 dollars" in progress.estimate
-    more = await synthesise(settings(9.0), tmp_path / "out", models=Priced, workers=1)
+    with pytest.raises(SettingsError, match=r"teacher\.model"):
+        await synthesise(settings(9.0, "vllm:other@http://b:2/v1"), tmp_path / "out", models=Priced, workers=1)
+    assert "another address" not in caplog.text
+    more = await synthesise(settings(9.0, "vllm:t@http://b:2/v1"), tmp_path / "out", models=Priced, workers=1)
     assert (more.kept, more.skipped) == (1, 3)
+    assert 'another address: teacher.model: "vllm:t@http://a:1/v1" -> "vllm:t@http://b:2/v1"' in caplog.text
 
 
 def entry(**more: object) -> str:

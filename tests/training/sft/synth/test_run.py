@@ -21,9 +21,15 @@ from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
-from saccade.training.sft.synth.jobs import job_count, jobs
-from saccade.training.sft.synth.made import DiscardedError, in_order
-from saccade.training.sft.synth.prompts import conclusion_in, reasoning_in, steps_in, thoughts_in
+from saccade.training.sft.synth.jobs import Jobs
+from saccade.training.sft.synth.prompts import (
+    DiscardedError,
+    conclusion_in,
+    in_order,
+    reasoning_in,
+    steps_in,
+    thoughts_in,
+)
 from saccade.training.sft.synth.run import synthesise
 from saccade.training.sft.synth.settings import SynthSettings, TeacherSettings
 
@@ -193,8 +199,8 @@ def test_ctrl_c_keeps_whole_trajectories(tmp_path: Path) -> None:
 
 def test_worlds_take_turns_and_ids_are_those_of_tasks() -> None:
     settings = SynthSettings(sources=("maze", "shape-count@1", "maze@1"), dialect="codedance", n=2, start=5, samples=2)
-    made = list(jobs(settings))
-    assert len(made) == job_count(settings) == 8
+    made = list(Jobs(settings))
+    assert len(made) == len(Jobs(settings)) == 8
     assert [job.id for job in made][:4] == [
         "maze@1/train/5#0",
         "shape-count@1/train/5#0",
@@ -208,16 +214,16 @@ def test_knobs_are_checked_by_their_world() -> None:
     def settings(knobs: dict[str, dict[str, object]]) -> SynthSettings:
         return SynthSettings(sources=("visual-search",), dialect="codedance", knobs=knobs)
 
-    assert job_count(settings({"visual-search": {"signs": 3, "kinds": ["dot"]}}))
+    assert len(Jobs(settings({"visual-search": {"signs": 3, "kinds": ["dot"]}})))
     with pytest.raises(SettingsError, match="sign"):
-        job_count(settings({"visual-search": {"sgns": 3}}))
+        Jobs(settings({"visual-search": {"sgns": 3}}))
     with pytest.raises(SettingsError, match="knobs are given for maze, but the worlds are visual-search"):
-        job_count(settings({"maze": {}}))
+        Jobs(settings({"maze": {}}))
 
 
 def test_an_unknown_world_is_named() -> None:
     with pytest.raises(SettingsError, match="maze"):
-        list(jobs(SynthSettings(sources=("mase",), dialect="codedance")))
+        list(Jobs(SynthSettings(sources=("mase",), dialect="codedance")))
 
 
 def test_a_writer_needs_a_recipe_and_a_recipe_a_teacher() -> None:

@@ -69,7 +69,7 @@ class Run {
     else if (event.kind === "begun") {
       this.id = event.id;
       this.dialect.textContent = event.dialect;
-      this.state.textContent = "begins";
+      this.state.textContent = "starting the episode";
       this.remark(event.notes);
     } else if (event.kind === "text") this.write(event.piece, event.again);
     else if (event.kind === "shown") {

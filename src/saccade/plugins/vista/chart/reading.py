@@ -19,25 +19,28 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.plugins.vista.chart.curves import Place, find_curve, read_pie, read_points
 from saccade.plugins.vista.chart.marks import (
     ChartKind,
     ChartLegendEntry,
     ChartMark,
     ColourShape,
     NumberAxis,
+    Place,
     common_colours,
+    find_curve,
     find_shapes,
     mask_of_colour,
     middle,
     number_axis,
     number_of,
     paper_colour,
+    read_pie,
+    read_points,
     same_colour,
 )
 from saccade.plugins.vista.ocr import TextLine
 from saccade.tools.definition import PixelBox, Rgb
-from saccade.tools.look import PixelArray
+from saccade.tools.measure import PixelArray
 
 # Labels of categories or of an axis: texts in a row or a column that stand evenly.
 

@@ -20,7 +20,7 @@ from saccade.plugins.vista.ocr import Ocr, OcrArguments, TextLine
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import Alias, Cost, PixelBox, Rgb, ToolModel
-from saccade.tools.look import Look, LookArguments, look
+from saccade.tools.measure import Look, LookArguments, look
 
 # What ChartDet and ChartOCR give: parts of a chart, and either the drawing as SVG or the graph between the parts.
 

@@ -26,7 +26,7 @@ from saccade.plugins.vista.ocr import Ocr, OcrArguments, TextLine
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import Cost, Point, ToolModel
-from saccade.tools.look import LookArguments, PixelArray, look
+from saccade.tools.measure import LookArguments, PixelArray, look
 
 # A clean diagram of one polygon or one circle, its marks and its labels, by rules.
 #

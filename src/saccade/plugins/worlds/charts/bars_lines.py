@@ -30,8 +30,7 @@ from saccade.plugins.worlds.charts.frame import (
     title_room,
     upright_plot,
 )
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 
 class ChartBarKnobs(Knobs):

@@ -11,6 +11,7 @@ from typing import Final, Literal, get_args
 
 from PIL import Image, ImageDraw
 
+from saccade.plugins.worlds import reading
 from saccade.plugins.worlds.canvas import (
     ANIMALS,
     BOOKS,
@@ -30,11 +31,8 @@ from saccade.plugins.worlds.canvas import (
     text_size,
 )
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import chart as chart_reading
-from saccade.plugins.worlds.reading import kit
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng, WorldSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +283,7 @@ def sample_of(
         answer=answer,
         answer_type=AnswerType.CHOICE if kind == "extreme" else AnswerType.NUMBER,
         choices=drawn.labels if kind == "extreme" else (),
-        program=compose(kit, chart_reading, last=start + lines),
+        program=compose(reading, last=start + lines),
         evidence=tuple(
             EvidenceBox(image="image_0", xyxy=drawn.marks[label, drawn.series], label=label + name) for label in labels
         ),

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 from PIL import Image
 from pydantic import Field
 
+from saccade.plugins.worlds import reading
 from saccade.plugins.worlds.canvas import Box, blank
 from saccade.plugins.worlds.charts.frame import (
     KINDS,
@@ -32,10 +33,8 @@ from saccade.plugins.worlds.charts.frame import (
     title_room,
 )
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import chart, kit
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 
 class ChartPieKnobs(Knobs):
@@ -67,7 +66,7 @@ def draw(rng: Rng, knobs: ChartPieKnobs) -> WorldSample:
         answer=answer,
         answer_type=AnswerType.CHOICE if kind == "extreme" else AnswerType.NUMBER,
         choices=tuple(sorted(shares)) if kind == "extreme" else (),
-        program=compose(kit, chart, last='rgb = np.asarray(image_0.convert("RGB"))\n' + lines),
+        program=compose(reading, last='rgb = np.asarray(image_0.convert("RGB"))\n' + lines),
         evidence=(circle, *(EvidenceBox(image="image_0", xyxy=entries[label], label=label) for label in used)),
         difficulty=len(labels) / 7,
         tags=(kind, f"{len(labels)} slices"),
@@ -191,7 +190,7 @@ def draw_chart_scatter(rng: Rng, knobs: ChartScatterKnobs) -> WorldSample:
         media={"image_0": picture},
         answer=answer,
         answer_type=AnswerType.NUMBER,
-        program=compose(kit, chart, last=start + lines),
+        program=compose(reading, last=start + lines),
         evidence=tuple(_box(cloud, origin, point, name) for point in used),
         difficulty=min(1.0, sum(map(len, cloud.points.values())) / 42),
         tags=(kind, f"{len(series)} series"),

@@ -17,7 +17,6 @@ from typing import Self
 
 from saccade.episode.flow import Plan
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.plugins.worlds.experts.hand import rename, weighted_index
 from saccade.plugins.worlds.experts.plays import (
     ExpertPart,
     Move,
@@ -43,11 +42,13 @@ from saccade.plugins.worlds.experts.scene import (
     Style,
     around,
     elsewhere,
+    rename,
+    weighted_index,
     zoom,
 )
 from saccade.plugins.worlds.experts.ways import consult, strategies_for
 from saccade.record.content import Action, Code, Message, ToolCall
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 from saccade.training.sft.synth.experts import ExpertFactory, ExpertStopped, UnfitSampleError, completion
 
 # Make mistakes that really fail, or really show the wrong place, in the dialect.

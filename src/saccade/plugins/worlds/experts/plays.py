@@ -11,11 +11,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from saccade.dialects.base import Dialect
-from saccade.plugins.worlds.experts.hand import ActionWriter, cells
-from saccade.plugins.worlds.experts.scene import Box, ExpertScene, area, around, groups, union
+from saccade.plugins.worlds.experts.scene import ActionWriter, Box, ExpertScene, area, around, cells, groups, union
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, VideoPart
 from saccade.record.execution import Execution, ExecutionPicture, Status
-from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds import Rng
 from saccade.training.sft.synth.experts import ExpertStopped
 
 # Thoughts of an expert: templates as in say(rng, "[I see|There is] {what}[ here|][.|!]", what="a sign"). A seeded

@@ -26,10 +26,16 @@ from PIL import Image
 
 from saccade.errors import DataError
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.loaders.base import first_match
-from saccade.tasks.benchmarks.loaders.rows import RowLoader, from_llava, from_verl
-from saccade.tasks.benchmarks.row_files import SourceRow
-from saccade.tasks.benchmarks.values import FieldError, RowProblem, first_value, list_in_text, missing, short
+from saccade.tasks.benchmarks.loaders.rows import RowLoader, first_match, from_llava, from_verl
+from saccade.tasks.benchmarks.row_files import (
+    FieldError,
+    RowProblem,
+    SourceRow,
+    first_value,
+    list_in_text,
+    missing,
+    short,
+)
 
 _ARRAYS: Final = {
     (f"numpy.{core}.{module}", name)

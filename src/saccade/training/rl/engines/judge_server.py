@@ -86,9 +86,8 @@ def judge_command(settings: JudgeServerSettings, judge: ServedJudge, program: st
 def check_judge(settings: JudgeServerSettings, reward: RewardSettings, others: int) -> tuple[ServedJudge, str]:
     """Check a server that is to be started before anything is loaded; return its model and the program.
 
-    Raises:
-        SettingsError: there are too few GPUs, the reward names no model for it, or its port is taken.
-        UnavailableError: vLLM is not installed.
+    Raises `SettingsError`: there are too few GPUs, the reward names no model for it, or its port is taken;
+    `UnavailableError`: vLLM is not installed.
     """
     judge = served_judge(reward)
     judge_gpus(settings, torch.cuda.device_count(), others)

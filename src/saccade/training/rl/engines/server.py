@@ -31,8 +31,7 @@ from saccade.record.content import ImagePart
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture, image_parts
 from saccade.tokens.turn import ContextFullError, SampledTurn, Slot, TurnRequest, start_turn
-from saccade.training.rl.engines.picture_files import PictureFiles
-from saccade.training.rl.engines.server_http import Connection
+from saccade.training.rl.engines.server_http import Connection, PictureFiles
 from saccade.training.rl.engines.wire import CheckedServer, EncodedPolicy, SampleOutput, SampleRequest, check_server
 
 # One server: checked once, given new weights, and given them again when its process was replaced (a server that was

@@ -15,10 +15,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -231,9 +232,7 @@ def memory_options(settings: EngineSettings, device: int | None) -> list[str]:
     if settings.memory:
         import torch
 
-        from saccade.tokens.caches import GIB
-
-        total = torch.cuda.get_device_properties(device).total_memory / GIB
+        total = torch.cuda.get_device_properties(device).total_memory / 2**30
         if settings.memory > total:
             raise SettingsError(f"engine.memory is {settings.memory:g} GiB, and GPU {device} has {total:.1f}.")
         options += ["--gpu-memory-utilization", f"{settings.memory / total:.4f}"]
@@ -274,3 +273,43 @@ def free_port() -> int:
     """Return a free port of the loopback interface."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
+
+
+SHARED = Path("/dev/shm")  # mkdtemp makes the folder, for this user only
+_REMOVE = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
+"""A program; its input is a pipe that nobody writes to, and ends with the process at the other end."""
+
+
+def check_memory(needed: float) -> None:
+    """Raise `SettingsError` unless `needed` bytes are free there."""
+    if not SHARED.is_dir():
+        raise SettingsError(f"engine.weights=memory needs {SHARED}, which this machine has not. Leave it at disk.")
+    free = shutil.disk_usage(SHARED).free
+    if free < needed:
+        raise SettingsError(
+            f"engine.weights=memory: new weights need {needed / 2**30:.3g} GiB in {SHARED} (they are written beside "
+            f"those of before), and {free / 2**30:.3g} are free. Give it more (docker run --shm-size), or leave it at "
+            "disk."
+        )
+
+
+@contextmanager
+def memory_folder(needed: float) -> Iterator[Path]:
+    """Make a folder in memory with room for `needed` bytes, for weights that need not touch the disk.
+
+    A process of its own removes it however this one ends, even by SIGKILL: else the memory would be lost until the
+    machine restarts.
+
+    Raises `SettingsError`: this machine has no such memory, or too little of it.
+    """
+    check_memory(needed)
+    folder = Path(tempfile.mkdtemp(prefix="saccade-", dir=SHARED))
+    remover = subprocess.Popen(
+        [sys.executable, "-I", "-c", _REMOVE, str(folder)], stdin=subprocess.PIPE, start_new_session=True
+    )
+    assert remover.stdin is not None
+    try:
+        yield folder
+    finally:
+        remover.stdin.close()
+        remover.wait()

@@ -14,8 +14,7 @@ from saccade.core.retry import OutageError, RetryPolicy
 from saccade.errors import ModelRefusedError
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.sequences import Policy
-from saccade.training.rl.engines.picture_files import PictureFile
-from saccade.training.rl.engines.server_http import Connection
+from saccade.training.rl.engines.server_http import Connection, PictureFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +69,8 @@ class Wire(Protocol):
     def read(self, answer: Any) -> SampleOutput:
         """Read the answer.
 
-        Raises:
-            ModelRefusedError: it is not of the format, or lacks what was asked for.
-            OutageError: the turn was broken off.
+        Raises `ModelRefusedError`: it is not of the format, or lacks what was asked for; `OutageError`: the turn was
+        broken off.
         """
 
     async def reload(self, connection: Connection, folder: Path, version: str) -> None:
@@ -375,9 +373,8 @@ async def check_reached(addresses: Sequence[str], retry: RetryPolicy) -> None:
 async def check_server(connection: Connection, policy: EncodedPolicy) -> CheckedServer:
     """Check the server at `connection`.
 
-    Raises:
-        ModelLostError: it cannot be reached.
-        ModelRefusedError: it is neither vLLM nor SGLang, or its log-probabilities are of no use.
+    Raises `ModelLostError`: it cannot be reached; `ModelRefusedError`: it is neither vLLM nor SGLang, or its
+    log-probabilities are of no use.
     """
     answer = await connection.get("/v1/models")
     try:

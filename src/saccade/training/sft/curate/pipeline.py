@@ -1,4 +1,4 @@
-"""A pipeline: a TOML file that lists filters in their order.
+"""A pipeline, a TOML file that lists filters in their order, and the report of what each of them did.
 
     category = "source"            # what the report counts by
 
@@ -18,22 +18,74 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, NonNegativeInt, ValidationError
 
 from saccade.core.disk import file_notes
 from saccade.core.recipes import find_recipe
-from saccade.core.registry import did_you_mean
+from saccade.core.registry import Registry, all_of, did_you_mean, is_subclass
+from saccade.core.seam import has_methods
 from saccade.core.settings import Settings, mistaken, mistakes_of, to_toml, toml_value
 from saccade.errors import RegistryError, SettingsError
+from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
 from saccade.tasks.benchmarks.card import as_tuple
-from saccade.training.sft.curate.registry import FILTERS, load_filter
-from saccade.training.sft.curate.stage import CategoryRule, FilterSettings
+from saccade.training.sft.curate.stage import (
+    KEEP,
+    CategoryRule,
+    Drop,
+    FilterOutcome,
+    FilterSettings,
+    Undecided,
+    categories,
+)
+
+FILTERS: Final = Registry[type[FilterSettings]](
+    "filters",
+    {
+        "score@1": "saccade.training.sft.curate.filters.episodes:MinimumScore",
+        "exact-answer@1": "saccade.training.sft.curate.filters.judged:ExactAnswer",
+        "tool-turns@1": "saccade.training.sft.curate.filters.episodes:ToolTurns",
+        "ended@1": "saccade.training.sft.curate.filters.episodes:Ended",
+        "errors@1": "saccade.training.sft.curate.filters.episodes:ErrorTurns",
+        "budget@1": "saccade.training.sft.curate.filters.episodes:Budget",
+        "well-formed@1": "saccade.training.sft.curate.filters.episodes:WellFormed",
+        "pass-rate@1": "saccade.training.sft.curate.filters.episodes:PassRateFilter",
+        "strata@1": "saccade.training.sft.curate.filters.mixture:Strata",
+        "duplicates@1": "saccade.training.sft.curate.filters.overlap:Duplicates",
+        "contamination@1": "saccade.training.sft.curate.filters.overlap:Contamination",
+        "cross-check@1": "saccade.training.sft.curate.filters.judged:CrossCheck",
+        "question-quality@1": "saccade.training.sft.curate.filters.judged:QuestionQuality",
+        "label-check@1": "saccade.training.sft.curate.filters.judged:LabelCheck",
+        "outside-knowledge@1": "saccade.training.sft.curate.filters.judged:OutsideKnowledge",
+        "leave-out@1": "saccade.training.sft.curate.filters.mixture:LeaveOut",
+        "atomic@1": "saccade.training.sft.curate.filters.judged:Atomic",
+        "reviewed@1": "saccade.training.sft.curate.filters.mixture:Reviewed",
+        "image-informative@1": "saccade.training.sft.curate.filters.judged:ImageInformative",
+        "box-label@1": "saccade.training.sft.curate.filters.mixture:BoxLabel",
+        "mixture@1": "saccade.training.sft.curate.filters.mixture:Mixture",
+        "split@1": "saccade.training.sft.curate.filters.mixture:SplitFilter",
+    },
+    all_of(
+        is_subclass(FilterSettings, "a subclass of saccade.training.sft.curate.stage.FilterSettings"),
+        has_methods(FilterSettings),
+    ),
+)
+
+
+def load_filter(name: str) -> type[FilterSettings]:
+    """Load the filter that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+
+    Raises `RegistryError`: nothing has that name (suggests the nearest), or it is no filter.
+    """
+    return FILTERS.load(name)
+
 
 # Which trajectories a filter looks at: those of some sources or with some tags, or all but those.
 
@@ -179,3 +231,139 @@ def _step(table: dict[str, Any], mistakes: list[str]) -> FilterStep | None:
     except ValidationError as error:
         mistakes += mistakes_of(kind, error, label)
     return None
+
+
+EXAMPLES = 5
+"""Ids that are kept for each reason; all of them are in `dropped.jsonl`."""
+
+
+class DroppedTrajectory(Record):
+    """A line of `dropped.jsonl`: a trajectory that a filter left out, or could not decide about."""
+
+    id: Name
+    task: Name
+    filter: Text
+    outcome: Literal["dropped", "undecided"]
+    kept: bool = False
+    """Whether it was kept nevertheless, because the filter keeps what it cannot decide about."""
+    reason: Text
+    detail: Text = ""
+
+
+class ReasonCount(Record):
+    """How often a filter gave one reason."""
+
+    outcome: Literal["dropped", "undecided"]
+    reason: Text
+    count: NonNegativeInt
+    examples: tuple[Text, ...]
+    """Ids, the first ones in order."""
+
+
+class CategoryCount(Record):
+    """One category before a filter and after it. With tags, a trajectory counts in each of its own."""
+
+    category: Text
+    seen: NonNegativeInt
+    kept: NonNegativeInt
+
+
+class FilterReport(Record):
+    """Counts of one filter."""
+
+    label: Text
+    filter: Text
+    """`id@version`."""
+    seen: NonNegativeInt
+    kept: NonNegativeInt
+    dropped: NonNegativeInt
+    undecided: NonNegativeInt
+    """Those that it could not decide about, whether they were kept or not."""
+    beside: NonNegativeInt = 0
+    """Those of another branch, which passed it by; among those that were seen and kept."""
+    reasons: tuple[ReasonCount, ...]
+    categories: tuple[CategoryCount, ...]
+
+
+class CurateReport(Record):
+    """`report.json` of a curated run."""
+
+    schema_version: SchemaVersion = SCHEMA_VERSION
+    runs: tuple[Text, ...]
+    category: Text
+    """Meaning of the categories."""
+    read: NonNegativeInt
+    kept: NonNegativeInt
+    renamed: NonNegativeInt
+    """Trajectories whose id an earlier run had, and that therefore got their run's name before it."""
+    filters: tuple[FilterReport, ...]
+    broken: tuple[Text, ...] = ()
+    """Why rows of sources of tasks gave none."""
+
+
+class Tally:
+    """Counts the outcomes of one filter while they come."""
+
+    def __init__(self, label: str, filter_id: str, rule: CategoryRule) -> None:
+        self._label, self._filter, self._rule = label, filter_id, rule
+        self._seen = self._kept = self._beside = 0
+        self._reasons: Counter[tuple[Literal["dropped", "undecided"], str]] = Counter()
+        self._examples: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._category_seen: Counter[str] = Counter()
+        self._category_kept: Counter[str] = Counter()
+
+    def count(self, trajectory: Trajectory, outcome: FilterOutcome, kept: bool) -> DroppedTrajectory | None:
+        """Count an outcome; the line of `dropped.jsonl` for it, None for one that simply stays."""
+        among = categories(trajectory, self._rule)
+        self._seen += 1
+        self._kept += kept
+        self._category_seen.update(among)
+        if kept:
+            self._category_kept.update(among)
+        if not isinstance(outcome, Drop | Undecided):
+            return None
+        name: Literal["dropped", "undecided"] = "dropped" if isinstance(outcome, Drop) else "undecided"
+        self._reasons[name, outcome.reason] += 1
+        examples = self._examples[name, outcome.reason]
+        if len(examples) < EXAMPLES:
+            examples.append(trajectory.id)
+        return DroppedTrajectory(
+            id=trajectory.id,
+            task=trajectory.task.id,
+            filter=self._label,
+            outcome=name,
+            kept=kept,
+            reason=outcome.reason,
+            detail=outcome.detail,
+        )
+
+    def pass_by(self, trajectory: Trajectory) -> None:
+        """Count one that is of another branch."""
+        self._beside += 1
+        self.count(trajectory, KEEP, kept=True)
+
+    def report(self) -> FilterReport:
+        """Return the counts so far; reasons by count, categories by name."""
+        reasons = sorted(self._reasons.items(), key=lambda item: (-item[1], item[0]))
+        totals = Counter[str]()
+        for (outcome, _), count in reasons:
+            totals[outcome] += count
+        return FilterReport(
+            label=self._label,
+            filter=self._filter,
+            seen=self._seen,
+            kept=self._kept,
+            dropped=totals["dropped"],
+            undecided=totals["undecided"],
+            beside=self._beside,
+            reasons=tuple(
+                ReasonCount(
+                    outcome=outcome, reason=reason, count=count, examples=tuple(self._examples[outcome, reason])
+                )
+                for (outcome, reason), count in reasons
+            ),
+            categories=tuple(
+                CategoryCount(category=name, seen=count, kept=self._category_kept[name])
+                for name, count in sorted(self._category_seen.items())
+            ),
+        )

@@ -77,7 +77,7 @@ FORMATS: Final = Registry[Format](
     {
         "pyvision@1": "saccade.training.sft.formats.pyvision:FORMAT",
         "pyvision-rl@1": "saccade.training.sft.formats.pyvision:PYVISION_RL_FORMAT",
-        "saccade@1": "saccade.training.sft.formats.run_format:FORMAT",
+        "saccade@1": "saccade.training.sft.formats.files:FORMAT",
         "sharegpt@1": "saccade.training.sft.formats.chat:FORMAT",
         "swift@1": "saccade.training.sft.formats.chat:SWIFT_FORMAT",
         "thyme@1": "saccade.training.sft.formats.thyme:CONVERTED",

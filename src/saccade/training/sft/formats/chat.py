@@ -23,21 +23,24 @@ from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, Role
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.benchmarks.values import FieldError
+from saccade.tasks.benchmarks.row_files import FieldError
 from saccade.tasks.sources.readers import check_media, edited
 from saccade.training.sft.formats.conversation import (
     IMAGE,
     VIDEO,
     Conversation,
+    ConversationCodec,
     ConversationFacts,
+    Parts,
     RoleMessage,
+    RowFormat,
     dialect_of,
     flatten,
     held,
+    labels,
     unflatten,
 )
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, listed
-from saccade.training.sft.formats.rows import ConversationCodec, Parts, RowFormat, labels
 
 _TAGS = {"user": "human", "assistant": "gpt", "tool": "observation"}
 _ROLES: dict[str, Role] = {
@@ -159,7 +162,6 @@ class SwiftCodec(ConversationCodec):
 
 SWIFT_FORMAT = RowFormat(SwiftCodec())
 
-
 # What formats have in common whose rows hold a task and its prompt, and no turns: `verl` and `pyvision-rl`.
 #
 #     data_source, prompt [{role, content}], env_name, ability, reward_model {style, ground_truth},
@@ -170,7 +172,6 @@ SWIFT_FORMAT = RowFormat(SwiftCodec())
 # Media of a task that its prompt does not show (a video that the program opens, a picture given as a hint) come after
 # those shown. `style` is `model`, `ability` empty; `env_name` is the one under which released trainers know the
 # dialect.
-
 
 ENVIRONMENTS: Final = {
     "deepeyes": "visual_toolbox_v2",

@@ -32,12 +32,13 @@ from saccade.training.sft.formats.conversation import (
     Conversation,
     ConversationFacts,
     RoleMessage,
+    RowFormat,
+    difference,
     flatten,
     held,
     unflatten,
 )
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, load_pyarrow, write_documents, write_parquet
-from saccade.training.sft.formats.rows import RowFormat, difference
 
 _DIALECT: Final = "pyvision"
 _ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
@@ -206,14 +207,12 @@ def numbered(rows: Iterable[Row]) -> Iterable[Row]:
 
 VERL_FORMAT = RowFormat(VerlCodec(), file="data.parquet", save=_save)
 
-
 # `pyvision-rl`: tasks in a JSON list, as the loader of PyVision-RL reads them for reinforcement learning.
 #
 # The fields of `task_rows.py`. The loader opens what `mm_hint` names, one picture or one video for each row, puts it in
 # the place of `<image>` in the prompt and its tags around it; so these tags are left out here, and put back when rows
 # are read. Paths are relative to the folder of the rows; write absolute ones with `--root`, since the loader resolves
 # none.
-
 
 _TAGGED = re.compile(r"<image_clue_\d+>(<image>)</image_clue_\d+>")
 

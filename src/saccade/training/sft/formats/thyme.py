@@ -29,16 +29,19 @@ from saccade.record.trajectory import Trajectory
 from saccade.training.sft.formats.conversation import (
     IMAGE,
     Conversation,
+    ConversationCodec,
     ConversationFacts,
+    Parts,
     RoleMessage,
+    RowFormat,
     dialect_of,
     flatten,
     held,
+    labels,
     placeholders,
     unflatten,
 )
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, listed
-from saccade.training.sft.formats.rows import ConversationCodec, Parts, RowFormat, labels
 
 # Rows of Thyme-SFT in the dialect of CodeV, so that supervised and reinforcement learning speak one format.
 #
@@ -47,7 +50,6 @@ from saccade.training.sft.formats.rows import ConversationCodec, Parts, RowForma
 # question, its pictures have CodeV's names, and Thyme's folder for pictures becomes the working folder. Only the
 # pictures that the question shows are the task's. A row whose code needs what CodeV does not define (`temp_output_dir`)
 # is refused.
-
 
 _OBSERVED: Final = re.compile(r"(<sandbox_output>.*?</sandbox_output>)", re.DOTALL)
 _ABOUT_PICTURES: Final = re.compile(r"\n\s*### User Image Path:")

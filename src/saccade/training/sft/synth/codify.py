@@ -19,13 +19,12 @@ from saccade.record.content import Action, Answer, Code, Message, Part, TextPart
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Sampling, TokenCounts, Trajectory, Turn
-from saccade.training.sft.synth.atomic import ATOMIC_PROMPTS, labelled
 from saccade.training.sft.synth.experts import completion
-from saccade.training.sft.synth.jobs import Job
-from saccade.training.sft.synth.made import DiscardedError
-from saccade.training.sft.synth.makers import Maker, SynthResources
+from saccade.training.sft.synth.jobs import Job, StoredJobs
+from saccade.training.sft.synth.makers import ATOMIC_PROMPTS, Maker, SynthResources, labelled
 from saccade.training.sft.synth.prompts import (
     CodeStep,
+    DiscardedError,
     conclusion_in,
     invalid,
     names_of,
@@ -34,7 +33,6 @@ from saccade.training.sft.synth.prompts import (
     steps_in,
     thoughts_in,
 )
-from saccade.training.sft.synth.stored import StoredJobs
 
 R = TypeVar("R")
 

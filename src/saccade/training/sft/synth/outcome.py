@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from saccade.core.retry import RETRY_SETTINGS
-from saccade.episode.run_folder import RunFolder, continued
+from saccade.episode.run_folder import REJECTED, RunFolder, continued
 from saccade.errors import (
     ModelLostError,
     ModelRefusedError,
@@ -23,11 +23,8 @@ from saccade.record.trajectory import CORRECT, StopReason, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.training.sft.synth.jobs import Jobs, worlds_of
-from saccade.training.sft.synth.made import Made, graded, is_right
+from saccade.training.sft.synth.prompts import Made, graded, is_right
 from saccade.training.sft.synth.settings import SynthSettings
-
-REJECTED = "rejected.jsonl"
-"""File of a run with the jobs whose trajectories were not wanted; they are not tried again."""
 
 
 class RejectedJob(Record):

@@ -1,4 +1,4 @@
-"""Write the requests to the models of the two-model recipes, and read their replies strictly.
+"""Write the requests to the models of the two-model recipes, estimate their cost, and read the replies strictly.
 
 A text that does not follow the asked form exactly gives a `DiscardedError` of kind `invalid output`; nothing of it is
 used.
@@ -6,16 +6,97 @@ used.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from tempfile import TemporaryDirectory
+from typing import Final, Literal, TypeVar
 
 from saccade.dialects.base import Opening
 from saccade.dialects.question import question_text
+from saccade.errors import SaccadeError
+from saccade.grading.registry import scored_by_rule
+from saccade.media.store import MediaStore
+from saccade.models.base import Model
+from saccade.models.hosted import HostedModel
+from saccade.record.content import ImagePart, MediaPart
 from saccade.record.task import Task
+from saccade.record.trajectory import CORRECT, Trajectory
 from saccade.rewards.judges.prompt import JudgePrompt, judge_prompt
-from saccade.training.sft.synth.made import DiscardedError
+from saccade.rewards.registry import ExactMatch
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The outcome of one job."""
+
+    trajectory: Trajectory | None
+    discarded: str = ""
+    """The kind of reason for which there is nothing to keep: `invalid output`, `code failed`, a stop reason, ..."""
+    detail: str = ""
+    final: bool = False
+    """Whether it is of no use to try again: the episode was played to its end, and what came of it is not wanted."""
+
+
+class DiscardedError(SaccadeError):
+    """A trajectory that must not be kept."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+        self.detail = detail
+
+
+def graded(trajectory: Trajectory, *, exactly: bool) -> Trajectory:
+    """Return the trajectory with its score `correct`: by strict equality, or by the grader that the task names."""
+    if exactly:
+        return trajectory.with_scores(ExactMatch()(trajectory))
+    return trajectory.with_scores([scored_by_rule(trajectory.answer, trajectory.task)])
+
+
+def is_right(trajectory: Trajectory) -> bool:
+    """Whether the score `correct` is 1."""
+    return any(score.name == CORRECT and score.value == 1.0 for score in trajectory.scores)
+
+
+# Work on many items at once, results in the order of the items.
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AHEAD = 8
+"""How many times as many results as workers may wait for an earlier one that is slow."""
+
+
+async def in_order(items: Iterable[T], work: Callable[[T], Awaitable[R]], workers: int) -> AsyncIterator[R]:
+    """Yield the results, in order; at most `workers` items are worked on at once.
+
+    What is under way is cancelled at the end.
+
+    The first exception of `work` ends it, at its place in the order.
+    """
+    gate = asyncio.Semaphore(workers)
+    waiting: deque[asyncio.Task[R]] = deque()
+
+    async def guarded(item: T) -> R:
+        async with gate:
+            return await work(item)
+
+    try:
+        for item in items:
+            waiting.append(asyncio.create_task(guarded(item)))
+            if len(waiting) >= _AHEAD * workers:
+                yield await waiting.popleft()
+        while waiting:
+            yield await waiting.popleft()
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
 
 LONGEST_THOUGHT = 6000
 """Characters."""
@@ -198,3 +279,125 @@ def _code(body: str) -> str:
     except (SyntaxError, ValueError) as error:
         raise invalid(f"a step's code is no Python: {error}") from error
     return code
+
+
+LOOKED_AT = 3
+_CHARACTERS, _PIXELS, _MEDIA = 4, 784, 4096
+_TURNS, _SHOWN = 3, 300
+"""Turns of an episode, and tokens of what comes back in one."""
+_PROMPT = 800
+"""Tokens of a dialect's own prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSize:
+    """Requests to one of the models for one job, with all their tokens."""
+
+    role: str
+    """`teacher` or `writer`."""
+    requests: int
+    prompt_tokens: int
+    sampled_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """The sums of a run."""
+
+    jobs: int
+    requests: int
+    prompt_tokens: int
+    sampled_tokens: int
+    dollars: float | None
+    """None if the price of a model is not known."""
+    unpriced: tuple[str, ...] = ()
+    """Names of the models without a price."""
+
+    def line(self, limit: float | None) -> str:
+        """Say it in words."""
+        size = (
+            f"about {self.requests:,} requests for {self.jobs:,} jobs, {_thousands(self.prompt_tokens)} tokens read "
+            f"and {_thousands(self.sampled_tokens)} written"
+        )
+        if self.dollars is None:
+            cost = f"the price of {' and '.join(self.unpriced)} is not known"
+        else:
+            cost = f"about {self.dollars:.2f} dollars"
+        above = self.dollars is not None and limit is not None and self.dollars > limit
+        held = "no limit (teacher.dollars)" if limit is None else f"limit {limit:g} dollars"
+        return f"{size}: {cost}; {held}" + (", which will not be enough for all" if above else "")
+
+
+def job_size(recipe: str, work: Task | Trajectory, reply: int, turns: int) -> tuple[RequestSize, ...]:
+    """Return the requests of one job; `reply` is the tokens of one reply, `turns` the most that the limits allow."""
+    task = work.task if isinstance(work, Trajectory) else work
+    asked = _text(question_of(task)) + sum(_media(item.part) for item in task.media)
+    turns = min(turns, _TURNS)
+    episode = sum(_PROMPT + asked + turn * (reply + _SHOWN) for turn in range(turns))
+    solve = RequestSize("teacher", turns, episode, turns * reply)
+    densify = asked + _own("densify") + turns * (reply + _SHOWN)
+    match recipe:
+        case "reason":
+            return (RequestSize("teacher", 1, asked + _own("reason"), reply),)
+        case "codify":
+            writes = 2 * asked + _own("codify") + _own("conclude") + _PROMPT + 3 * reply + _SHOWN
+            return (
+                RequestSize("teacher", 1, asked + _own("reason"), reply),
+                RequestSize("writer", 2, writes, 2 * reply),
+            )
+        case "densify":
+            return (solve, RequestSize("writer", 1, densify, turns * reply))
+        case "rewrite" if isinstance(work, Trajectory):
+            said = sum(_text(turn.text) + (_SHOWN if turn.observation else 0) for turn in work.turns)
+            return (RequestSize("teacher", 1, asked + _own("densify") + said, len(work.turns) * reply),)
+        case "question":
+            return (RequestSize("teacher", 1, asked + _SHOWN, reply),)
+    return (solve,)
+
+
+def _own(name: RecipeText) -> int:
+    return _text(recipe_texts({}).text(name))
+
+
+def estimated(jobs: int, looked_at: Sequence[tuple[RequestSize, ...]], models: dict[str, Model]) -> CostEstimate:
+    """Estimate the cost of a run from the jobs that were looked at; `models` are teacher and writer by their roles.
+
+    A token is taken for four characters or 784 pixels (at most 4,096 for a picture or video), a reply for
+    `teacher.expect_tokens`, an episode for three turns at most. Providers count otherwise: `teacher.dollars` holds.
+    """
+    sizes = [size for job in looked_at for size in job]
+    scale = jobs / max(1, len(looked_at))
+    unpriced, dollars = dict[str, None](), 0.0
+    for size in sizes:
+        model = models[size.role]
+        price = model.price if isinstance(model, HostedModel) else None
+        if price is None:
+            unpriced[model.name] = None
+        else:
+            dollars += (size.prompt_tokens * price.input + size.sampled_tokens * price.output) / 1_000_000
+    return CostEstimate(
+        jobs,
+        round(scale * sum(size.requests for size in sizes)),
+        round(scale * sum(size.prompt_tokens for size in sizes)),
+        round(scale * sum(size.sampled_tokens for size in sizes)),
+        None if unpriced else scale * dollars,
+        tuple(unpriced),
+    )
+
+
+def scratch_store() -> tuple[TemporaryDirectory[str], MediaStore]:
+    """Return a store for the media of the tasks that are looked at, and the folder to remove afterwards."""
+    folder = TemporaryDirectory(prefix="saccade-estimate-")
+    return folder, MediaStore(folder.name)
+
+
+def _text(text: str) -> int:
+    return -(-len(text) // _CHARACTERS)
+
+
+def _media(part: MediaPart) -> int:
+    return min(_MEDIA, part.width * part.height // _PIXELS) if isinstance(part, ImagePart) else _MEDIA
+
+
+def _thousands(tokens: int) -> str:
+    return f"{tokens:,}" if tokens < 10_000 else f"{tokens / 1000:,.0f}k"

@@ -36,10 +36,18 @@ from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.task_set import TaskPool, expanded, open_tasks
 from saccade.training.sft.synth.codify import in_form
-from saccade.training.sft.synth.estimate import LOOKED_AT, estimated, job_size, scratch_store
-from saccade.training.sft.synth.made import DiscardedError, in_order
 from saccade.training.sft.synth.outcome import PRICE_SETTINGS
-from saccade.training.sft.synth.prompts import RecipeTexts, invalid, recipe_texts
+from saccade.training.sft.synth.prompts import (
+    LOOKED_AT,
+    DiscardedError,
+    RecipeTexts,
+    estimated,
+    in_order,
+    invalid,
+    job_size,
+    recipe_texts,
+    scratch_store,
+)
 from saccade.training.sft.synth.settings import SynthSettings
 
 ASKED_BY: Final = "asked-by="

@@ -32,17 +32,24 @@ from saccade.rewards.judges.client import PaidModel, Purse
 from saccade.sandbox.registry import sandbox_at
 from saccade.tasks.sources.broken import BROKEN, refusal, too_many
 from saccade.tasks.sources.task_set import TaskPool
-from saccade.tasks.worlds.base import WorldSample, store_sample
+from saccade.tasks.worlds import WorldSample, store_sample
 from saccade.training.sft.synth.codify import CodifyMaker, DensifyMaker, ReasonMaker, RewriteMaker
-from saccade.training.sft.synth.estimate import LOOKED_AT, CostEstimate, estimated, job_size, scratch_store
 from saccade.training.sft.synth.experts import ExpertChoice, ExpertStopped, UnfitSampleError
-from saccade.training.sft.synth.jobs import Job, Jobs
-from saccade.training.sft.synth.made import DiscardedError, Made, in_order
+from saccade.training.sft.synth.jobs import Job, Jobs, StoredJobs
 from saccade.training.sft.synth.makers import Maker, Player, PlayerMaker, SynthResources, TeacherMaker, Wording
 from saccade.training.sft.synth.outcome import OutcomeFilter, SynthProgress, opened, outcome_lines
-from saccade.training.sft.synth.prompts import recipe_texts
+from saccade.training.sft.synth.prompts import (
+    LOOKED_AT,
+    CostEstimate,
+    DiscardedError,
+    Made,
+    estimated,
+    in_order,
+    job_size,
+    recipe_texts,
+    scratch_store,
+)
 from saccade.training.sft.synth.settings import SynthSettings
-from saccade.training.sft.synth.stored import StoredJobs
 
 # Hold what one process needs to make trajectories: dialect, sandbox, store, and the maker with its models.
 #
@@ -50,7 +57,6 @@ from saccade.training.sft.synth.stored import StoredJobs
 #         made = await synthesizer.make(job)
 #
 # Jobs may be made concurrently. Samples are drawn in threads, so that drawing and playing overlap.
-
 
 ModelLoader = Callable[[str], Model]
 """Loads a model by its name."""
@@ -142,9 +148,8 @@ class Synthesizer:
     async def make(self, job: Job) -> Made:
         """Draw the sample, play the episode, grade it.
 
-        Raises:
-            SettingsError: the dialect cannot hold the task.
-            IsolationError: the sandbox refuses to start on this machine.
+        Raises `SettingsError`: the dialect cannot hold the task; `IsolationError`: the sandbox refuses to start on this
+        machine.
         """
         assert self._maker is not None, "a synthesizer is entered before it is used"
         if self.purse.is_empty():

@@ -19,8 +19,6 @@ AtomicCategory = Literal["transform", "compute", "edit"]
 
 _ALONE = ("solve", "reason", "question")
 """Recipes of one model."""
-UNPLAYED = ("rewrite", "question")
-"""Recipes that play no episode."""
 
 
 class TeacherSettings(Settings):

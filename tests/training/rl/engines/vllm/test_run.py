@@ -18,7 +18,7 @@ from tests.training.rl.train.support import metrics
 
 import saccade
 from saccade.cli.main import main
-from saccade.training.rl import server_engine
+from saccade.training.rl.engines.vllm_process import SHARED
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 TINY = Path(saccade.__file__).parent / "plugins/worlds/weights/tiny"
@@ -105,7 +105,7 @@ def test_servers_that_the_run_starts_end_with_it(starting: Path, tmp_path: Path,
     assert log.count("Reloading and processing weights took") == 4
     assert (out / "served").exists() == (weights == "disk")
     folder = Path(re.findall(r"'model_tag': '([^']+)'", log)[0])
-    assert folder.is_relative_to(out if weights == "disk" else server_engine.SHARED)
+    assert folder.is_relative_to(out if weights == "disk" else SHARED)
     assert folder.exists() == (weights == "disk")
 
 

@@ -13,7 +13,7 @@ from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveFloa
 from saccade.core.plugins import install
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect, recorded_dialect
-from saccade.episode.run_folder import TRAJECTORIES
+from saccade.episode.run_folder import trajectories_of
 from saccade.errors import MediaError, RegistryError, SettingsError, UnavailableError
 from saccade.media.modes import PixelBudget, policy
 from saccade.models.families.base import ONE_BLOCK, STAMPED_STEPS, VideoForm, VideoRules
@@ -82,9 +82,7 @@ class Rollouts(FilterSettings):
 
     def rates(self) -> dict[str, ModelPassRate]:
         """Return task id -> its rate. Raises `SettingsError` if there is no such run, `RecordError` if it is broken."""
-        file = self.rollouts / TRAJECTORIES
-        if not file.is_file():
-            raise SettingsError(f"rollouts: {self.rollouts} is no run folder; it has no {TRAJECTORIES}")
+        file = trajectories_of(self.rollouts)
         right: defaultdict[str, int] = defaultdict(int)
         count: defaultdict[str, int] = defaultdict(int)
         for trajectory in read_lines(file, Trajectory):

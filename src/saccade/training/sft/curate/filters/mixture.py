@@ -30,7 +30,7 @@ from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task, right
 from saccade.record.trajectory import CORRECT, Trajectory
 from saccade.rewards.judges.client import unfenced
 from saccade.training.sft.curate.filters.episodes import Rollouts, tool_turns
-from saccade.training.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
+from saccade.training.sft.curate.filters.judged import JudgedSettings, JudgeQuestion, ask_about
 from saccade.training.sft.curate.stage import (
     KEEP,
     CategoryRule,

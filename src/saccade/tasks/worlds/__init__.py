@@ -1,1 +1,0 @@
-"""Generated worlds: tasks drawn from a seed, with the exact answer, its place, and a program that finds it."""

@@ -1,1 +1,0 @@
-"""Serve typed tools over HTTP."""

@@ -1,1 +1,0 @@
-"""Typed tools in processes of their own, which can be ended."""
