@@ -139,6 +139,8 @@ class SessionEntry:
     inspected: inspection.Inspected | None = None
     rolling: bool = False
     """A rollback was ordered and the leaf has not ended yet."""
+    dying: bool = False
+    """The leaf has ended, and what it had started has not yet."""
     closing: bool = False
     maps: list[inspection.Map] = field(default_factory=list)
     """Shared mappings of files of the workspace when the last kept call ended, with paths relative to it."""

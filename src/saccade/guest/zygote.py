@@ -170,17 +170,16 @@ class Zygote:
             self.refuse(entry.id, "call", "the process of the call has ended")
         if entry.closing:
             return
-        report = {"op": "died", "id": entry.id, "code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds}
-        if entry.rolling:
-            entry.rolling = False
-            report = {"op": "rollback", "id": entry.id}
+        died = {"op": "died", "id": entry.id, "code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds}
+        entry.dying = True
 
         def buried() -> bool:
             # What it had started must be dead, too, before anything is put back.
             if not groups.empty(leaf):
                 return False
             if self.sessions.get(entry.id) is entry:
-                self.tell(report)
+                self.tell({"op": "rollback", "id": entry.id} if entry.rolling else died)
+                entry.dying = entry.rolling = False
             return True
 
         if not buried():
@@ -375,11 +374,12 @@ class Zygote:
     def do_rollback(self, message: dict[str, Any], fds: list[int]) -> None:
         """Kill the leaf with all it started; answered when all of it is dead."""
         entry = self.sessions[message["id"]]
-        if entry.leaf is None:
+        if entry.leaf is None and not entry.dying:
             self.tell({"op": "rollback", "id": entry.id})
             return
         entry.rolling = True
-        groups.kill_group(entry.leaf)
+        if entry.leaf is not None:
+            groups.kill_group(entry.leaf)
 
     def do_leaf(self, message: dict[str, Any], fds: list[int]) -> None:
         """Have the keeper fork a leaf; with `keep` make the leaf the keeper first, and end the keeper before it.

@@ -448,7 +448,7 @@ OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
 
 GROUP = CheckGroup("model")
 MOST_SESSIONS = 4
-STEPS = 40
+STEPS = 25
 """Steps of the check; tests draw many more."""
 KEPT = ("keep", "shut", "astray")
 ENDINGS = (*KEPT, "keep", "keep", "raise", "raise", "exit", "crash", "hang")
