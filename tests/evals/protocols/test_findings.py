@@ -41,7 +41,7 @@ from saccade.record.content import ImagePart, Message
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.report.sections.protocols import findings_text
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.reward import NoVerdict
 from saccade.tools.context import Operation
 
 F = TypeVar("F", bound=Findings)

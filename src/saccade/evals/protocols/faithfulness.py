@@ -32,8 +32,7 @@ from saccade.record.trajectory import Trajectory, Turn
 from saccade.rewards.judges.box import BoxJudge, BoxRule
 from saccade.rewards.judges.client import JudgeClient, PatientRules, client_of
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules, prompt_mark
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
-from saccade.rewards.reward import calls
+from saccade.rewards.reward import JudgeVerdict, NoVerdict, calls
 
 # The two judges of pictures: a model that sees the question and one picture, and the gold boxes.
 #
