@@ -85,7 +85,7 @@ def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str 
         (("sft", "plain", "--model", "tiny", "--data", "gone", "--out", "x"), "gone is not there"),
         (("eval", "mine.py", "--out", "x"), "Of code, name what is in it: mine.py:NAME."),
         (
-            ("eval", "maze", "--out", "x", "--model", "vllm:m@host"),
+            ("ask", "photo.png", "q?", "--model", "vllm:m@host"),
             "'host' is no address, and vllm needs an address: vllm:m@",
         ),
         (("review", "empty", "--rate", "a\nb"), "a name has letters that can be printed"),
