@@ -37,8 +37,10 @@ from saccade.record.task import NamedMedia, Task
 from saccade.sandbox.isolation import MINIMUM
 from saccade.tokens.batch import BatchRow, Collator, forward_passes, in_low_precision
 from saccade.tokens.build import PromptDelta
+from saccade.tokens.caches import can_attend_own
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.sequences import cache_dtype
 from saccade.tokens.turn import TurnRequest
 from saccade.training.efficiency import Meter
 from saccade.training.learner import make_learner
@@ -233,6 +235,9 @@ async def sampling(table: Table, trained: Trainable, size: Size) -> None:
     share = Meter.of(trained).bandwidth(decoded.bytes, decoded.seconds)
     table.add(f"sampling {size.episodes} episodes, tokens a second", tokens / seconds, tokens / seconds / share)
     table.add("sampling, share of the memory's bandwidth", share, 1.0)
+    known = trained.checkpoint
+    own = can_attend_own(known.config, known.family, known.device, cache_dtype(trained))
+    table.add("sampling, how far rows are read", "to their own ends" if own else "to the end of the longest")
     rows = [BatchRow("sampled", np.array(ids), np.arange(len(ids)) >= len(delta.ids), ()) for ids in played]
     collate, gaps = collator(trained), []
     for chosen in forward_passes([len(row) for row in rows], size.tokens, packed=trained.packs):

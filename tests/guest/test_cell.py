@@ -40,6 +40,14 @@ if __name__ == "__main__":
     print(pickle.loads(pickle.dumps(P(3))), sys.argv, sys.modules["__main__"].P is P)
 """
     assert guest.run(code).stdout == "P(x=3) ['cell'] True\n"
+    guest.run("class A:\n    'two'\n    class In:\n        b = 2\n")
+    asked = guest.run("import inspect\nfor k in (P, A, A.In):\n    print(inspect.getsource(k), end='')")
+    assert asked.stdout == (
+        "@dataclasses.dataclass\nclass P:\n    x: int\n"
+        "class A:\n    'two'\n    class In:\n        b = 2\n    class In:\n        b = 2\n"
+    )
+    for what in ("int", "type('B', (), {})"):  # neither has a source
+        assert guest.run(f"inspect.getsource({what})").status == "error"
 
 
 def test_traceback_has_the_users_frames_only(guest: Guest) -> None:

@@ -40,6 +40,14 @@ def test_what_works(guest: Guest, code: str, stdout: str | None, value: str | No
         assert result.stdout == stdout
 
 
+@pytest.mark.parametrize("line", ["len?", "?len", "  str.upper??", "??len"])
+def test_a_question_mark_asks_for_help(guest: Guest, line: str) -> None:
+    result = guest.run(f"if True:\n  x = 1\n{line.strip()}\nprint('on')")
+    assert (result.status, result.repaired) == ("ok", ["notebook"])
+    assert "Help on " in result.stdout
+    assert result.stdout.endswith("on\n")
+
+
 @pytest.mark.parametrize("code", ["%timeit -n 10 sum(range(3))", "%%timeit\nsum(\n    range(3)\n)"])
 def test_timeit_measures(guest: Guest, code: str) -> None:
     assert " per loop (best of 3 runs, " in guest.run(code).stdout

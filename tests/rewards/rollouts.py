@@ -9,8 +9,7 @@ from saccade.record.content import Action, Answer, Code, ImagePart, ParseError, 
 from saccade.record.execution import Execution, ExecutionFile, ExecutionPicture, Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import Score, StopReason, Trajectory, Turn
-from saccade.rewards.judges.verdict import JudgeVerdict
-from saccade.rewards.reward import Reward, RewardGroup, RewardPreset
+from saccade.rewards.reward import JudgeVerdict, Reward, RewardGroup, RewardPreset
 
 
 def part(name: str, width: int = 400, height: int = 300) -> ImagePart:

@@ -15,7 +15,7 @@ from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Message
 from saccade.record.task import Task
 from saccade.rewards.judges.answer import LONGEST, AnswerJudge
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
+from saccade.rewards.reward import JudgeVerdict, NoVerdict
 
 TASK = Task(id="t", question="Which?", answer="a cat", choices=("a dog", "a cat"))
 

@@ -11,12 +11,12 @@ from saccade.rewards.codedance import PRESETS as CODEDANCE
 from saccade.rewards.codedance import CodeDanceReward, adaptive_weight, discounted
 from saccade.rewards.codev import PRESETS as CODEV
 from saccade.rewards.codev import CodeVReward
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.peers import DEEPEYES_PRESETS as DEEPEYES
 from saccade.rewards.peers import PIXEL_REASONER_PRESETS as PIXEL
 from saccade.rewards.peers import PRESETS as PYVISION
 from saccade.rewards.peers import THYME_PRESETS as THYME
 from saccade.rewards.peers import ThymeReward
+from saccade.rewards.reward import JudgeVerdict, NoVerdict
 from saccade.rewards.vista import PRESETS as VISTA
 
 FAILED = Status.ERROR

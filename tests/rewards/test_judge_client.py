@@ -19,7 +19,7 @@ from saccade.record.trajectory import FinishReason, Sampling
 from saccade.rewards.judges.answer import NO_MEDIA
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, PaidModel, Purse, strict_verdict
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
+from saccade.rewards.reward import JudgeVerdict, NoVerdict
 
 HANGS = 120
 """Seconds after which a test that is held up by a judge fails."""

@@ -16,7 +16,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import NO_MEDIA, AnswerJudge, ConsistencyJudge
 from saccade.rewards.judges.model import JudgeRules, ModelJudge
 from saccade.rewards.judges.prompt import ScoreRules, judge_prompt
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
+from saccade.rewards.reward import JudgeVerdict, NoVerdict
 from saccade.training.sft.curate.pipeline import FILTERS, load_filter
 
 TASK = Task(id="t", question="Which {animal}?", answer="a {gold} cat", choices=("a dog", "a cat"))

@@ -22,7 +22,7 @@ from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason, Trajectory, Turn
 from saccade.rewards.judges.model import JudgeRules
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.reward import NoVerdict
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.rollout import Rollout
 from saccade.training.rl.scoring import Scorer, accuracy_alone, load_scorer

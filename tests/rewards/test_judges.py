@@ -25,8 +25,7 @@ from saccade.rewards.judges.box import BoxJudge, BoxRule, containment
 from saccade.rewards.judges.client import AskRules, client_of
 from saccade.rewards.judges.model import JudgeContext, JudgeRules, ModelJudge, judged, make_judge, unjudged
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
-from saccade.rewards.reward import calls
+from saccade.rewards.reward import JudgeVerdict, NoVerdict, calls
 
 
 class NoMedia:

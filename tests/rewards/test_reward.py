@@ -15,9 +15,9 @@ from saccade.record.trajectory import Turn, total
 from saccade.rewards.codedance import PRESETS
 from saccade.rewards.codev import Redline, redlines
 from saccade.rewards.judges.model import fines_form, turn_parts
-from saccade.rewards.judges.verdict import JudgeVerdict
 from saccade.rewards.registry import REWARDS, load_reward
 from saccade.rewards.reward import (
+    JudgeVerdict,
     Reward,
     RewardGroup,
     accuracy,

@@ -329,7 +329,7 @@ def test_the_plan_knows_what_a_process_keeps(played: dict[int, Path], tiny: Path
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_checkpoint_is_read_by_any_number_of_processes(played: dict[int, Path], tiny: Path, tmp_path: Path) -> None:
     """Two steps more from the checkpoint of the other number are those from one's own, and of the same exactly."""
 

@@ -142,7 +142,8 @@ def _played(
     """Train and measure one arm; what goes wrong is put into `failed`."""
     folder = out / arm.name
     if not arm.trained:
-        yield _measured(arm.name, arm.model if ":" in arm.model else _local(arm.model), evals, folder, failed)
+        named = ":" in arm.model or arm.model == "tiny"
+        yield _measured(arm.name, arm.model if named else f"local:{arm.model}", evals, folder, failed)
         return
     words = ["rl", recipe, *(["--profile", arm.profiles] if arm.profiles else []), "--model", arm.model]
     if steps:
@@ -161,10 +162,6 @@ def _played(
         yield _measured(f"{arm.name}, step {step}", f"local:{target}", evals, folder / target.name, failed)
     if not steps:
         yield _measured(arm.name, f"local:{folder / 'rl' / 'model'}", evals, folder, failed)
-
-
-def _local(model: str) -> str:
-    return model if model == "tiny" else f"local:{model}"
 
 
 def _measured(name: str, model: str, evals: Sequence[str], folder: Path, failed: list[str]) -> ArmRow:
@@ -218,15 +215,15 @@ def _write(out: Path, rows: Sequence[ArmRow], failed: Sequence[str], beside: str
 def table(rows: Sequence[ArmRow], failed: Sequence[str], beside: str = "") -> list[str]:
     """Return a table in Markdown: percent right and turns of each arm by benchmark, means, and published scores."""
     from saccade.evals.summary import markdown
-    from saccade.report.sections.view import card_of, title_of
+    from saccade.report.sections.view import card_of, percent, title_of
 
     sources = list(dict.fromkeys(source for row in rows for source in row.right))
     lines: list[tuple[str, ...]] = []
     for row in rows:
-        cells = [f"{_percent(row.right.get(source))} / {_number(row.turns.get(source))}" for source in sources]
+        cells = [f"{percent(row.right.get(source))} / {_number(row.turns.get(source))}" for source in sources]
         right, turns = ([part.get(source) for source in sources] for part in (row.right, row.turns))
         calls = fmean(row.calls.values()) if row.calls else None
-        lines.append((row.arm, *cells, f"{_percent(_mean(right))} / {_number(_mean(turns))}", _number(calls)))
+        lines.append((row.arm, *cells, f"{percent(_mean(right))} / {_number(_mean(turns))}", _number(calls)))
     published: dict[str, dict[str, float]] = defaultdict(dict)
     for source in sources if beside else ():
         card = card_of(source)
@@ -235,7 +232,7 @@ def table(rows: Sequence[ArmRow], failed: Sequence[str], beside: str = "") -> li
                 published[score.model][source] = score.score / 100
     for model, scores in published.items():
         values = [scores.get(source) for source in sources]
-        lines.append((f"{model} ({beside})", *map(_percent, values), _percent(_mean(values)), "–"))
+        lines.append((f"{model} ({beside})", *map(percent, values), percent(_mean(values)), "–"))
     told = [
         f"Percent right / turns of a sample. {sum(row.missing for row in rows)} samples failed and are not counted."
     ]
@@ -248,10 +245,6 @@ def table(rows: Sequence[ArmRow], failed: Sequence[str], beside: str = "") -> li
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
 
 
 def _number(value: float | None) -> str:

@@ -242,7 +242,7 @@ KINDS = {
     ),
     "tool-origins": ListedKind("saccade.tools.registry:TOOL_ORIGINS", "tools of other systems", "--tools NAME:WHERE"),
     "tool-servers": ListedKind("saccade.tools.serving:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"),
-    "trainers": ListedKind("saccade.training.rl.trainers:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
+    "trainers": ListedKind("saccade.training.rl.settings:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
 }
 
 

@@ -26,8 +26,7 @@ from saccade.training.sft.examples import SftCallback, TrainingExamples, check_r
 
 if TYPE_CHECKING:
     from saccade.training.memory import MemoryPlan, PlannedWeights
-    from saccade.training.rl.settings import RlSettings
-    from saccade.training.rl.trainers import OtherTrainer
+    from saccade.training.rl.settings import OtherTrainer, RlSettings
     from saccade.training.sft.settings import SftSettings
 
 
@@ -193,8 +192,7 @@ def rl(
     if recipe == "list":
         print(recipe_list("rl"))
         return
-    from saccade.training.rl.settings import load_rl_settings
-    from saccade.training.rl.trainers import OtherTrainer
+    from saccade.training.rl.settings import OtherTrainer, load_rl_settings
 
     cluster = named(nodes=nodes, gpus=gpus)
     if cluster and on is None:

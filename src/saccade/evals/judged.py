@@ -46,7 +46,7 @@ from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.client import JudgeClient
 from saccade.rewards.judges.prompt import prompt_mark
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
+from saccade.rewards.reward import JudgeVerdict, NoVerdict
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
 from saccade.tasks.worlds import WORLDS

@@ -372,7 +372,8 @@ class Comparison:
     @property
     def differing(self) -> tuple[Pair, ...]:
         """The tasks that are not the same, wins first."""
-        return tuple(sorted((pair for pair in self.pairs if pair.left != pair.right), key=_wins_first))
+        moved = (pair for pair in self.pairs if pair.left != pair.right)
+        return tuple(sorted(moved, key=lambda pair: (pair.right - pair.left, natural(pair.task))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +437,3 @@ def _check_same(left: Sequence[EvalRow], right: Sequence[EvalRow]) -> None:
             raise SettingsError(
                 f"task {row.task} has another question or gold answer in the two runs, so they cannot be compared."
             )
-
-
-def _wins_first(pair: Pair) -> tuple[float, tuple[tuple[int, str], ...]]:
-    return pair.right - pair.left, natural(pair.task)

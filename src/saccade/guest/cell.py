@@ -11,10 +11,12 @@ import ast
 import builtins
 import faulthandler
 import importlib
+import inspect
 import io
 import linecache
 import operator
 import os
+import re
 import signal
 import sys
 import time
@@ -23,7 +25,6 @@ from _thread import _count as count_threads
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from inspect import CO_COROUTINE
 from socket import socket
 from time import monotonic, sleep
 from traceback import StackSummary, TracebackException
@@ -101,11 +102,30 @@ def remember(filename: str, code: str) -> None:
     """Keep the lines of a cell for tracebacks."""
     _sources[filename] = code.splitlines(keepends=True)
     _to_linecache(filename)
+    if "class" in code:
+        find_classes()
 
 
 def is_cell(filename: str) -> bool:
     """Whether a code object of that file name belongs to a cell."""
     return filename in _sources
+
+
+def find_classes() -> None:
+    """Let `inspect` find the source of a class of a cell, which it would look for in a file of `__main__`; once."""
+    if inspect.getfile.__module__ != "inspect":
+        return
+    plain = inspect.getfile
+
+    def getfile(object: Any) -> str:
+        if isinstance(object, type) and object.__module__ == "__main__":
+            head = re.compile(rf"\s*class\s+{re.escape(object.__name__)}\b")
+            for filename, lines in reversed(_sources.items()):
+                if any(map(head.match, lines)):
+                    return filename
+        return plain(object)
+
+    inspect.getfile = getfile
 
 
 def refresh_linecache() -> None:
@@ -476,13 +496,13 @@ def _run(program: Program, namespace: dict[str, Any]) -> object:
     """Return the value of the last expression; both parts in one event loop if one of them awaits."""
     value: Any = None
     codes = [code for code in (program.body, program.value) if code is not None]
-    if any(code.co_flags & CO_COROUTINE for code in codes):
+    if any(code.co_flags & inspect.CO_COROUTINE for code in codes):
         import asyncio
 
         with asyncio.Runner() as runner:
             for code in codes:
                 value = _evaluate(code, namespace)
-                value = runner.run(value) if code.co_flags & CO_COROUTINE else value
+                value = runner.run(value) if code.co_flags & inspect.CO_COROUTINE else value
     else:
         for code in codes:
             value = _evaluate(code, namespace)

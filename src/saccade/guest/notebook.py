@@ -161,6 +161,7 @@ def _duration(seconds: float) -> str:
 
 
 _LINE = re.compile(r"(\s*)((?:[A-Za-z_]\w*\s*=\s*)?)(%|!!?)\s*(.*?)\s*", re.DOTALL)
+_HELP = re.compile(r"(\s*)\?{0,2}\s*([A-Za-z_][\w.]*)\s*\?{0,2}\s*")
 _CELL = re.compile(r"%%(\w+)[ \t]*(.*)")
 _MOST_LINES = 200
 
@@ -190,11 +191,14 @@ def read_notebook(code: str, error: SyntaxError, log: Callable[[str, str], None]
             ast.parse("\n".join(lines), error.filename or "<cell>")
         except SyntaxError as found:
             index = (found.lineno or 0) - 1
-            match = _LINE.fullmatch(lines[index]) if 0 <= index < len(lines) else None
-            if match is None or not match[4]:
+            line = lines[index] if 0 <= index < len(lines) else ""
+            if "?" in line and (asked := _HELP.fullmatch(line)) is not None:
+                lines[index], mark = f"{asked[1]}help({asked[2]})", "?"
+            elif (match := _LINE.fullmatch(line)) is not None and match[4]:
+                lines[index], mark = _as_python(*match.groups()), match[3]
+            else:
                 raise found from None
-            lines[index] = _as_python(*match.groups())
-            log("notebook", f"a line with {match[3]} was read as in a notebook")
+            log("notebook", f"a line with {mark} was read as in a notebook")
         else:
             break
     return "\n".join(lines), is_timed

@@ -132,18 +132,16 @@ _ENDS: Final[Mapping[FinishReason, str]] = {
     "end_of_text endoftext im_end <|im_end|> </s> eot eot_id eom stop_sequence stop_string stop_str stop_token "
     "stop_token_id stop_id stop_criteria_met complete completed finish finished final ended done normal natural ok "
     "success",
-    FinishReason.LENGTH: "length max_tokens max_length max_output_tokens max_new_tokens max_completion_tokens "
-    "token_limit model_length model_context_window_exceeded context_length context_length_exceeded max_output_reached",
+    FinishReason.LENGTH: "length",
     FinishReason.TOOL_CALL: "tool_calls tool_call tool_use tool function_call function_calls",
-    FinishReason.FILTERED: "content_filter content_filtered filtered safety recitation language blocklist spii "
-    "sensitive prohibited_content image_safety image_prohibited_content image_recitation model_armor "
-    "guardrail_intervened error_toxic moderation blocked",
+    FinishReason.FILTERED: "recitation language blocklist spii prohibited_content image_prohibited_content "
+    "image_recitation model_armor error_toxic moderation blocked",
     FinishReason.DECLINED: "refusal refused refuse declined",
 }
 ENDS: Final[Mapping[str, FinishReason]] = {word: end for end, words in _ENDS.items() for word in words.split()}
 """Words of any provider for the end, in small letters with underscores."""
 _KINDS: Final[Mapping[FinishReason, re.Pattern[str]]] = {
-    FinishReason.LENGTH: re.compile(r"length|max_|token_budget|limit$|_limit|context_window"),
+    FinishReason.LENGTH: re.compile(r"length|max_|token_budget|limit$|context_window"),
     FinishReason.FILTERED: re.compile(r"filter|safety|content_policy|sensitive|harmful|guardrail|toxic"),
 }
 """How other words for an end read."""
@@ -152,11 +150,11 @@ _BROKEN: Final = re.compile(
     r"|disconnect|malformed|unexpected|invalid|incomplete|busy|preempt|unspecified|missing|too_many|^other$|no_image"
     r"|image_other"
 )
+"""Words that say that something broke."""
 _UNENDED: Final = frozenset(
     ("null", "none", "nil", "undefined", "unspecified", "not_finished", "unfinished", "in_progress", "generating")
 )
 """Words that say that there is more to come."""
-"""Words that say that something broke."""
 
 
 def end_of(word: object, answer: Reading, known: Collection[str]) -> FinishReason | None:
@@ -174,11 +172,9 @@ def end_of(word: object, answer: Reading, known: Collection[str]) -> FinishReaso
     if not word or key in _UNENDED:
         answer.bend("blank end", repr(word))
         return None
-    end = ENDS.get(key) or next((kind for kind, words in _KINDS.items() if words.search(key)), None)
-    if end is not None and key not in ENDS and _BROKEN.search(key):
-        end = None
-    if end is None and _BROKEN.search(key):
+    if key not in ENDS and _BROKEN.search(key):
         raise OutageError(f"ended its answer for the reason {word!r}.")
+    end = ENDS.get(key) or next((kind for kind, words in _KINDS.items() if words.search(key)), None)
     if end is None:
         answer.bend("unknown end", repr(word))
     elif word not in known:

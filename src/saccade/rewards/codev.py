@@ -20,8 +20,9 @@ from saccade.core.settings import Settings
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Score, Trajectory, Turn
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reward import (
+    JudgeVerdict,
+    NoVerdict,
     Reward,
     RewardGroup,
     TurnPart,

@@ -10,19 +10,61 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from enum import StrEnum
+from typing import Final, Protocol, Self, runtime_checkable
 
-from pydantic import FiniteFloat
+from pydantic import FiniteFloat, model_validator
 
 from saccade.core.seam import seam
 from saccade.dialects.base import find_tag_faults
-from saccade.record.base import Name, Record
+from saccade.record.base import Name, Record, Text
 from saccade.record.content import Answer, Code, ParseError, ToolCall
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Score, Trajectory, Turn, total
-from saccade.rewards.judges.verdict import JudgeVerdict
 from saccade.tools.context import ProblemKind
+
+
+class NoVerdict(StrEnum):
+    """Why a judge gave no score."""
+
+    MALFORMED = "malformed"
+    """The judge's replies did not have the requested form."""
+    OUTAGE = "outage"
+    """The judge could not be reached."""
+    REFUSED = "refused"
+    """The judge's backend refused the request, and no retry could help."""
+    NO_EVIDENCE = "no_evidence"
+    """The judge needs gold boxes, and the task has none."""
+    NOT_ASKED = "not_asked"
+    """The rollout is only monitored, so no judge was asked."""
+    UNSEEN = "unseen"
+    """The pictures of the call could not be read or placed."""
+
+
+class JudgeVerdict(Record):
+    """What a judge says of one call: a score from 0 to 1, or why there is none.
+
+    A missing verdict never counts as zero: a rollout whose reward needs it is left out of training.
+    """
+
+    score: FiniteFloat | None = None
+    invalid: NoVerdict | None = None
+    detail: Text = ""
+    """For a person."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.score is None) == (self.invalid is None):
+            raise ValueError("a verdict has either a score or the reason why there is none")
+        return self
+
+
+class Judge(Protocol):
+    """Judges the calls of a trajectory by what they returned."""
+
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
+        """Return a verdict for each turn whose number is in `turns`, all of them calls; None for other turns."""
 
 
 class TurnPart(Record):
@@ -92,7 +134,7 @@ class RewardPreset(Protocol):
 class NeedsJudge(Protocol):
     """A preset whose groups need a judge's verdicts; see `needs_judge`.
 
-    Its groups hold trajectories in which a picture that repeats an earlier one is that one (`rewards.repeats`).
+    Its groups hold trajectories in which a picture that repeats an earlier one is that one (`with_repeats`).
     """
 
     def turns_to_judge(self, trajectory: Trajectory) -> Collection[int]:

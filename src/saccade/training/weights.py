@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -347,7 +348,9 @@ def _adapter(model: Any, settings: LoraSettings, seed: int) -> Any:
     )
     torch.manual_seed(seed)
     try:
-        return get_peft_model(model, config)
+        with warnings.catch_warnings():  # peft reads a property of transformers that is deprecated
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated")
+            return get_peft_model(model, config)
     except ValueError as error:
         raise SettingsError(f"model.lora.targets name no layer of the language model: {error}") from error
 

@@ -41,7 +41,7 @@ from saccade.record.content import ImagePart, Message
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.report.sections.protocols import findings_text
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.reward import NoVerdict
 from saccade.tools.context import Operation
 
 F = TypeVar("F", bound=Findings)
@@ -301,7 +301,7 @@ def test_protocols_of_ones_own(run: Path, tmp_path: Path) -> None:
 def test_wrong_names() -> None:
     with pytest.raises(RegistryError, match="faithfulness"):
         load_protocol("faithfullness")
-    with pytest.raises(SettingsError, match="no run folder"):
+    with pytest.raises(SettingsError, match="nowhere is not there"):
         asyncio.run(study(Path("nowhere"), Study(())))
 
 

@@ -26,7 +26,7 @@ from saccade.record.execution import Execution, ExecutionRepair, Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import FinishReason, Provenance, Score, StopReason, Trajectory, Turn
 from saccade.report.sections.protocols import findings_text
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
+from saccade.rewards.reward import JudgeVerdict, NoVerdict
 from saccade.tools.context import ProblemKind
 
 VISTA = (

@@ -15,8 +15,7 @@ from saccade.cli.main import main
 from saccade.core.settings import save_settings
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.plugins.worlds.tiny import tiny_weights
-from saccade.training.rl.settings import RlSettings
-from saccade.training.rl.trainers import OwnTrainer
+from saccade.training.rl.settings import OwnTrainer, RlSettings
 
 pytest.importorskip("torch")
 launch = pytest.importorskip("saccade.plugins.verl.launch")

@@ -104,6 +104,9 @@ def test_bytes_of_no_encoding_are_refused_with_what_to_do(tmp_path: Path) -> Non
     (tmp_path / "t.csv").write_bytes(b"question,answer\n\x81\x8d\xff\x81,x\n")
     with pytest.raises(DataError, match=r'Save it as UTF-8, or say encoding = "\.\.\."'):
         rows_of(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_bytes(b"PK\x03\x04" + bytes(99))
+    with pytest.raises(DataError, match=r"is a workbook, .* Save the sheet as CSV"):
+        rows_of(tmp_path / "t.csv")
 
 
 def test_excels_own_habits(tmp_path: Path) -> None:
@@ -112,6 +115,10 @@ def test_excels_own_habits(tmp_path: Path) -> None:
         text = "sep=;\r\n\r\n;\r\nquestion; answer \r\n1,5 kg?;yes\r\n;\r\n\r\nb;no\r\n\x1a\0"
         file.write_bytes(text.encode(encoding))
         assert rows_of(file) == [{"question": "1,5 kg?", "answer": "yes"}, {"question": "b", "answer": "no"}]
+    file.write_text("\n\n Question , Answer\na;b,1\n")
+    assert rows_of(file) == [{"Question": "a;b", "Answer": "1"}]
+    pool = open_tasks([str(file)])
+    assert pool.make(pool.ids[0], MediaStore(tmp_path / "media")).question == "a;b"
     file.write_text("a question, with a comma;answer\nx;1\n")
     assert rows_of(file) == [{"a question, with a comma": "x", "answer": "1"}]
     file.write_text('"a head, over\ntwo lines";answer;image\nx;1;a\n')

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.tasks.sources.files import jsonl, picture
 
-from saccade.errors import MissingMediaError, RecordError, SettingsError
+from saccade.errors import DataError, MissingMediaError, RecordError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import append_line
 from saccade.record.task import Task
@@ -72,6 +72,11 @@ def test_one_error_names_what_is_near(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(SettingsError, match="no split 'trian'"):
         open_tasks(["visual-search:trian"])
     assert photos.exists()
+
+
+def test_all_sets_of_a_mixture_that_are_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"(?s)^2 of 2 sources.*SpaceR-151k .*hf download.*LongVideo"):
+        open_tasks(["pyvision-video-cold-start"], SourceDefaults(data=tmp_path))
 
 
 def test_shares_hold_in_every_stretch() -> None:

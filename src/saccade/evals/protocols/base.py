@@ -27,7 +27,7 @@ from saccade.evals.intervals import DRAWS, Interval, of_mean, wilson
 from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 from saccade.record.codec import dumps, loads
 from saccade.record.trajectory import CORRECT, Trajectory
-from saccade.rewards.judges.verdict import JudgeVerdict
+from saccade.rewards.reward import JudgeVerdict
 
 # What all findings have in common: whose run it was, rates with their intervals, a row for each sample.
 #

@@ -32,8 +32,7 @@ from saccade.record.trajectory import Trajectory, Turn
 from saccade.rewards.judges.box import BoxJudge, BoxRule
 from saccade.rewards.judges.client import JudgeClient, PatientRules, client_of
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules, prompt_mark
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
-from saccade.rewards.reward import calls
+from saccade.rewards.reward import JudgeVerdict, NoVerdict, calls
 
 # The two judges of pictures: a model that sees the question and one picture, and the gold boxes.
 #
@@ -277,7 +276,7 @@ def row(studied: Studied) -> FaithfulnessRow:
 def findings(rows: Sequence[FaithfulnessRow], about: StudiedRun) -> Faithfulness:
     """Return the findings of all rows."""
     kinds: list[JudgeKind] = ["model"] if about.judge else []
-    if not about.judge or _some_verdict(rows, "boxes"):
+    if not about.judge or any(one.shows is not None for row in rows for one in _sample(row, "boxes").pictures):
         kinds.append("boxes")
     rates = Rates(rows)
     both = len(kinds) == 2
@@ -386,10 +385,6 @@ def _sample_pairs(rows: Sequence[FaithfulnessRow]) -> Iterator[tuple[bool | None
     said = {ToolUseOutcome.FAITHFUL: True, ToolUseOutcome.UNFAITHFUL: False}
     for row in rows:
         yield said.get(_sample(row, "model").any_crop), said.get(_sample(row, "boxes").any_crop)
-
-
-def _some_verdict(rows: Sequence[FaithfulnessRow], kind: JudgeKind) -> bool:
-    return any(one.shows is not None for row in rows for one in _sample(row, kind).pictures)
 
 
 PROTOCOL: Final = Protocol("faithfulness", "Faithfulness of tool use (CodeV)", Faithfulness, row, findings)

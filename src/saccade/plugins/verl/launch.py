@@ -66,9 +66,8 @@ from saccade.training.rl.metrics import (
 from saccade.training.rl.rollout import Rollout, RolloutGroup
 from saccade.training.rl.scoring import load_scorer
 from saccade.training.rl.select import Selection
-from saccade.training.rl.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
+from saccade.training.rl.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings, check_trainer
 from saccade.training.rl.tasks import TaskList, as_list, open_checked, validation_tasks, warn_of_run
-from saccade.training.rl.trainers import check_trainer
 
 # Where the folder of the last checkpoint is gone, verl 0.9.1 begins anew, and where the place in the data set is
 # missing, with the first tasks again; it only logs that. So both are checked before verl is started.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import PositiveFloat, PositiveInt
 
 from saccade.errors import SettingsError
-from saccade.training.rl.trainers import OtherTrainer
+from saccade.training.rl.settings import OtherTrainer
 
 if TYPE_CHECKING:
     from saccade.training.rl.settings import RlSettings

@@ -124,7 +124,7 @@ def published_rows(group: str, cards: Sequence[Card]) -> dict[str, list[float]]:
     """Return the scores of each model that the group's paper reports on all of its benchmarks, from 0 to 1."""
     paper = group.partition(",")[0]
     of_card = [
-        {score.model: score.score / 100 for score in reversed(card.scores) if _of_paper(score.source, paper)}
+        {score.model: score.score / 100 for score in reversed(card.scores) if score.source.partition(",")[0] == paper}
         for card in cards
     ]
     models = (score.model for score in cards[0].scores)
@@ -133,10 +133,6 @@ def published_rows(group: str, cards: Sequence[Card]) -> dict[str, list[float]]:
         for model in dict.fromkeys(models)
         if all(model in scores for scores in of_card)
     }
-
-
-def _of_paper(source: str, paper: str) -> bool:
-    return source.partition(",")[0] == paper
 
 
 # Answers that a rule and a judge graded: both numbers, which one is the headline, and how far they agree.

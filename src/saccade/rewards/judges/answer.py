@@ -21,7 +21,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.judges.client import JudgeClient, client_of
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
-from saccade.rewards.judges.verdict import JudgeVerdict
+from saccade.rewards.reward import JudgeVerdict
 
 RIGHT, WRONG = 1.0, 0.0
 LONGEST: Final = 4000

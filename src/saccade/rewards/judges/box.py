@@ -19,8 +19,7 @@ from saccade.record.content import Box, ImagePart, area, overlap
 from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.model import JudgeContext
-from saccade.rewards.judges.verdict import Judge, JudgeVerdict, NoVerdict
-from saccade.rewards.reward import is_call
+from saccade.rewards.reward import Judge, JudgeVerdict, NoVerdict, is_call
 
 
 class Looked(Protocol):

@@ -30,7 +30,7 @@ from saccade.models.hosted import HostedModel
 from saccade.record.base import Record, clean_text
 from saccade.record.content import Message
 from saccade.record.trajectory import FinishReason, Sampling
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.reward import NoVerdict
 
 
 class Purse:

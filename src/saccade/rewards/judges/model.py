@@ -28,8 +28,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, FinishReason, Score, StopReason, Trajectory, Turn
 from saccade.rewards.judges.client import JudgeClient, client_of
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
-from saccade.rewards.judges.verdict import Judge, JudgeVerdict, NoVerdict
-from saccade.rewards.reward import Reward, RewardGroup, RewardPreset, calls, is_call
+from saccade.rewards.reward import Judge, JudgeVerdict, NoVerdict, Reward, RewardGroup, RewardPreset, calls, is_call
 
 _OWN: Final = """\
 The pictures above were cut out or made while a model looked for the answer to a question about a larger picture. Say

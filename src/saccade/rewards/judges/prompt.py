@@ -25,7 +25,7 @@ from saccade.models.base import MediaReader
 from saccade.record.base import Record, clean_text
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, strict_verdict
-from saccade.rewards.judges.verdict import JudgeVerdict
+from saccade.rewards.reward import JudgeVerdict
 
 Replies = Literal["json", "number"] | dict[str, FiniteFloat]
 

@@ -43,7 +43,7 @@ USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "boxes": ("boxes", "bbox", "bboxes", "evidence"),
     "category": ("category",),
 }
-"""Field of a task -> its usual names in rows; the first with a value counts."""
+"""Field of a task -> its usual names in rows, in any case; the first with a value counts."""
 _TAGS = ("data_source", "ability", "env_name", "source_dataset", "dataset", "subject", "type", "level", "l2-category")
 _SAID = ("grader", "open", "search", "difficulty", "hint", "tags")
 _FLAGS = ("open", "search")
@@ -98,7 +98,8 @@ def _named_in(
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[str, ...], tuple[str, ...]]:
     """Find for rows with these fields: task fields with their names, further settings, and fields that become tags."""
     asked = {field: getattr(names, field) for field in USUAL}
-    usual = {field: tuple(name for name in known if name in row) for field, known in USUAL.items()}
+    spelled = {name.lower(): name for name in row} | {name: name for name in row}
+    usual = {field: tuple(spelled[name] for name in known if name in spelled) for field, known in USUAL.items()}
     said = tuple((field, asked[field] or usual[field]) for field in USUAL if asked[field] or usual[field])
     return said, tuple(name for name in _SAID if name in row), tuple(name for name in _TAGS if name in row)
 

@@ -436,7 +436,7 @@ def separator_of(lines: Iterable[str]) -> str:
     beginning = list(_records(lines, 2))
 
     def fit(sign: str) -> tuple[bool, int]:
-        cells = [len(row) for row in csv.reader(beginning, delimiter=sign)]
+        cells = [len(row) for row in csv.reader(beginning, delimiter=sign) if row]
         return len(set(cells[:2])) == 1 < max(cells, default=0), cells[0] if cells else 0
 
     return max(_SEPARATORS, key=fit)
@@ -457,6 +457,8 @@ def encoding_of(head: bytes, file: Path) -> str:
     """Return the encoding of a text file from its beginning, by the rule above; a code page is said in the log. Raises
     `DataError` if none fits.
     """
+    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise DataError(f"{file} is a workbook, as Excel's, whatever its name says. Save the sheet as CSV.")
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding

@@ -23,7 +23,7 @@ from tomllib import TOMLDecodeError, loads
 
 from saccade.core.recipes import find_recipe, recipe_names
 from saccade.core.settings import Settings, load_settings
-from saccade.errors import SettingsError
+from saccade.errors import DataError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import RewardParameter, Task
 from saccade.tasks.benchmarks.row_files import RowProblem
@@ -313,7 +313,16 @@ def open_tasks(sources: SourceList, defaults: SourceDefaults | None = None) -> T
     if not listed:
         raise SettingsError("no tasks are named. Name a world, a benchmark, a file or a folder.")
     check_weights(listed)
-    made = TaskPool(tuple(open_source(source, defaults or SourceDefaults()) for source in listed))
+    opened, missing = [], []
+    for source in listed:
+        try:
+            opened.append(open_source(source, defaults or SourceDefaults()))
+        except DataError as error:
+            missing.append(error)
+    if missing:
+        head = f"{len(missing)} of {len(listed)} sources cannot be read:"
+        raise missing[0] if len(listed) == 1 else DataError("\n  ".join((head, *map(str, missing))))
+    made = TaskPool(tuple(opened))
     len(made)  # refuses two tasks of one id
     return made
 

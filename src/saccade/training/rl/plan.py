@@ -21,8 +21,7 @@ from saccade.episode.run_folder import MEDIA
 from saccade.errors import SettingsError
 from saccade.rewards.reward import NeedsConsistency, needs_judge
 from saccade.training.memory import PlannedWeights
-from saccade.training.rl.settings import RlSettings
-from saccade.training.rl.trainers import OWN
+from saccade.training.rl.settings import OWN, RlSettings
 
 PICTURE_BYTES: Final = 1.1e6
 """Of a picture in the store where none was measured: 1024x768 pixels as PNG (docs/scale.md)."""

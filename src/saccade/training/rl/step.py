@@ -29,7 +29,7 @@ from saccade.episode.flow import Plan
 from saccade.errors import TrainingError
 from saccade.grading.registry import grade_of
 from saccade.record.task import Task
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.reward import NoVerdict
 from saccade.tasks.sources.broken import LEFT_OUT
 from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, in_low_precision, token_row, work
 from saccade.tokens.decoder import Decoded, TransformersEngine

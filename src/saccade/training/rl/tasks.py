@@ -40,8 +40,7 @@ from saccade.training.rl.recipe import Recipe, RewardSettings
 from saccade.training.rl.rollouts import check_sampling
 from saccade.training.rl.scoring import Scorer
 from saccade.training.rl.select import epoch_order
-from saccade.training.rl.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings
-from saccade.training.rl.trainers import check_trainer
+from saccade.training.rl.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings, check_trainer
 
 _log = logging.getLogger(__name__)
 _order = lru_cache(16)(epoch_order)

@@ -21,9 +21,8 @@ from saccade.record.codec import read_lines, write_lines
 from saccade.record.execution import Status
 from saccade.record.task import RewardParameter
 from saccade.record.trajectory import Trajectory, total
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import RewardGroup
+from saccade.rewards.reward import JudgeVerdict, NoVerdict, RewardGroup
 from saccade.training.rl.advantages import TurnLevel
 from saccade.training.rl.metrics import ADVANTAGE, UpdateMetrics, open_rollout_store, rollout_metrics, with_worth
 from saccade.training.rl.recipe import Recipe, RewardSettings

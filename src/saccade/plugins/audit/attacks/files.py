@@ -388,7 +388,11 @@ else:
         "rest",
         "patch the runtime so that a process whose call has ended does not stop itself, and computes",
         "pass\n",
-        before=GUEST + "def burn(*args):\n" + _BURN + "guest('session').call.__globals__.update(_kill=burn)\n",
+        before=GUEST
+        + "import sys\nkill = guest('session')._kill\ndef burn(*args):\n"
+        + "    if sys._getframe(1).f_code.co_name == 'lead': return kill(*args)\n"
+        + _BURN
+        + "guest('session').call.__globals__.update(_kill=burn)\n",
         may_lose_session=True,
     ),
     Attack(

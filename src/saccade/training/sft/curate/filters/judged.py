@@ -32,7 +32,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.client import JudgeClient, NoReply, PatientRules, strict_verdict
 from saccade.rewards.judges.prompt import JudgePrompt, judge_prompt
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.reward import NoVerdict
 from saccade.training.sft.curate.stage import (
     KEEP,
     AskStage,
