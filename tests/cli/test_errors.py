@@ -30,6 +30,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("said.json").write_text(json.dumps([ANSWER]))
     Path("codes.json").write_text(json.dumps([CODE, CODE]))
     Path("notes.txt").write_text("hello")
+    Path("mine.py").write_text("")
     Path("empty").mkdir()
     Path("loop").symlink_to("loop")
 
@@ -82,6 +83,12 @@ def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str 
         (("sft", "plain", "--model", "tiny", "--data", "empty", "--out", "x"), "empty is no run folder"),
         (("rl", "vista-r1", "--model", "tiny", "--tasks", "mase", "--out", "x"), "'maze'"),
         (("sft", "plain", "--model", "tiny", "--data", "gone", "--out", "x"), "gone is not there"),
+        (("eval", "mine.py", "--out", "x"), "Of code, name what is in it: mine.py:NAME."),
+        (
+            ("ask", "photo.png", "q?", "--model", "vllm:m@host"),
+            "'host' is no address, and vllm needs an address: vllm:m@",
+        ),
+        (("review", "empty", "--rate", "a\nb"), "a name has letters that can be printed"),
         (("protocols", "gone/run"), "gone/run is not there"),
         (("tasks", "check", "loop"), "loop is a link that leads back to itself"),
         (("tasks", "show", "echo", "--tag", "none"), "has the wanted tags"),

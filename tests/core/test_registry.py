@@ -249,7 +249,7 @@ def test_a_module_of_the_current_folder_and_of_the_library(here: Path) -> None:
         ("def f():\n    return 1 / 0\n\nf()\n", r"ZeroDivisionError: division by zero \(.*part\.py, line 2\)"),
         ("import json\njson.loads('{')\n", r"JSONDecodeError: .*\(.*part\.py, line 2\)"),
         ("import sys\nsys.exit(3)\n", r"SystemExit: 3 \(.*part\.py, line 2\)"),
-        ("AA = 1\n", r"part\.py has no 'A'\. Did you mean 'AA'"),
+        ("from pathlib import Path\nAA = Path()\n", r"part\.py has no 'A'\. Did you mean 'AA'"),
         ("class Ab: pass\n", r"part\.py has no 'A'\. Did you mean 'Ab'|Known: Ab"),
     ],
 )

@@ -370,6 +370,8 @@ def _rate(folders: list[Path], rater: str, count: int, seed: int, port: int, ope
     from saccade.training.sft.review import RatingLog, ReviewItems, sheets
     from saccade.training.sft.review_server import Raters, rating_app
 
+    if not rater.isprintable():
+        raise SettingsError(f"--rate {rater!r}: a name has letters that can be printed, in one line.")
     runs = [ReviewItems.open(folder) for folder in folders]
     drawn = sheets(runs, rater, count, seed)
     with ExitStack() as held:

@@ -25,8 +25,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType, ModuleType
-from typing import Generic, TypeVar, cast
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
+from typing import Final, Generic, TypeVar, cast
 
 from saccade.core.plugins import DISTRIBUTION, HOW, missing_plugin, plugin_of
 from saccade.errors import MissingPluginError, RegistryError
@@ -376,12 +376,16 @@ def load(code: Reference) -> object:
             name
             for name, value in vars(module).items()
             if not name.startswith("_")
-            and getattr(value, "__module__", "") in {"", module.__name__}
-            and not isinstance(value, ModuleType)
+            and name != "annotations"  # of __future__
+            and (getattr(value, "__module__", "") == module.__name__ or not isinstance(value, _IMPORTED))
         ]
         raise RegistryError(
             f"{code.place} has no {code.attribute!r}. {did_you_mean(code.attribute, names)}".rstrip()
         ) from None
+
+
+_IMPORTED: Final = (ModuleType, FunctionType, BuiltinFunctionType, type)
+"""Kinds of objects that belong to where they were made; others are a file's own, whatever their class."""
 
 
 def defined(path: str) -> dict[str, object]:

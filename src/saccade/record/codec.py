@@ -166,7 +166,7 @@ def _is_json(line: bytes) -> bool:
 def _torn_message(path: Path) -> str:
     return (
         f"{path}: the last line was cut short, as when the writer crashed; all lines before it are whole. "
-        "Call saccade.record.codec.recover_lines(path) to cut it off."
+        "Remove that line (in Python: saccade.record.codec.recover_lines(path))."
     )
 
 

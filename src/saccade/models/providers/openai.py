@@ -445,8 +445,9 @@ class OpenAIModel(HostedModel):
         """
         self._server = _server(server)
         if self._server.needs_address and not endpoint.base_url:
-            name = self._server.name
-            raise SettingsError(f"{name} needs an address: {name}:{endpoint.model}@http://host:8000/v1")
+            name, (model, _, said) = self._server.name, endpoint.model.rpartition("@")
+            wrong = f"{said!r} is no address, and " if model else ""
+            raise SettingsError(f"{wrong}{name} needs an address: {name}:{model or said}@http://host:8000/v1")
         self._said_unbounded = False
         super().__init__(self._server, endpoint, "openai", client="AsyncOpenAI", api_key=api_key)
 

@@ -148,5 +148,9 @@ def open_table(file: Path, encoding: str = "") -> RowTable:
     }
     if kind := kinds.get(suffix):
         return kind(file)
-    office = " Save the sheet as CSV." if suffix in (".xlsx", ".xls", ".ods") else " Convert it to one of them."
-    raise DataError(f"{file} is of an unknown kind; rows are read from {', '.join(SUFFIXES)}.{office}")
+    todo = "Convert it to one of them."
+    if suffix in (".xlsx", ".xls", ".ods"):
+        todo = "Save the sheet as CSV."
+    elif suffix == ".py":
+        todo = f"Of code, name what is in it: {file}:NAME."
+    raise DataError(f"{file} is of an unknown kind; rows are read from {', '.join(SUFFIXES)}. {todo}")
