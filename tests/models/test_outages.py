@@ -246,10 +246,20 @@ def test_waits_grow_and_have_bounds() -> None:
     assert policy.wait(1, 0.999) < 1.0
 
 
-@pytest.mark.parametrize("words", ["no field top_q", [{"loc": ["body"], "msg": "no field top_q"}]])
-async def test_a_reason_in_the_way_of_fastapi_is_passed_on(server: WireServer, words: object) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"detail": "no field top_q"}',
+        '{"detail": [{"loc": ["body"], "msg": "no field top_q"}]}',
+        '{"error": "no field top_q"}',
+        '[{"error": {"code": 422, "message": "no field top_q"}}]',
+        "no field top_q",
+        "<html><head><title>422</title></head>\n<body><h1>no field\n top_q</h1></body></html>",
+    ],
+)
+async def test_a_reason_in_any_form_is_passed_on(server: WireServer, said: str) -> None:
     async def refuse(_: dict[str, Any]) -> Response:
-        return JSONResponse({"detail": words}, 422)
+        return Response(said, 422)
 
     server.will(refuse)
     model = OpenAIModel(endpoint(server.url + "/v1"), server="compatible")

@@ -97,7 +97,8 @@ class LeftCall:
     def note(self) -> str:
         """A line for a person: how the call was found, and what makes the server take it out."""
         if self.form is _SLIP:
-            return "The arguments of a call were no JSON; they were read as they were meant."
+            read = "" if isinstance(self.call, Fault) else "; they were read as they were meant"
+            return f"The arguments of a call were no JSON{read}."
         sglang = f", SGLang with --tool-call-parser {self.form.sglang}" if self.form.sglang else ""
         vllm = self.form.vllm or "and the parser of the model's family"
         return (
@@ -163,13 +164,11 @@ def _unmarked(text: str, functions: Sequence[ToolSpec]) -> LeftCall | None:
         return LeftCall(_PYTHONIC, call)
     if (found := _labelled(whole, functions)) is not None:
         return LeftCall(_LABELLED, found)
-    slip = (
-        re.search(rf"(?:^|\n)({'|'.join(map(re.escape, names))})\((?:\s|```|json\b|\[)*(?=\{{)", whole)
-        if names
-        else None
-    )
-    if slip and (mended := mended_json(whole[slip.end() :])) is not None:
-        return LeftCall(_SLIP, _of_json(mended[0], slip[1], functions))
+    slip = re.search(_SLIPPED.format("|".join(map(re.escape, names))), whole) if names else None
+    if slip:
+        mended = mended_json(whole[slip.end() :]) if slip["line"] is not None else None
+        fault = Fault(FaultKind.NOT_JSON, "The arguments of the call are no JSON object.")
+        return LeftCall(_SLIP, _of_json(mended[0], slip["name"], functions) if mended else fault)
     for start in islice(_PLAIN_START.finditer(whole), _MOST_STARTS):
         mended = mended_json(whole[start.end() :])
         if mended is None:
@@ -306,6 +305,7 @@ _LABELS = (
     r"(?(label)(?:\*\*)?(?:Action Input|Tool Input|Input|Arguments|Args|Parameters)(?:\*\*)?:(?:\*\*)?\s*|)"
     r"(?:```(?:json)?\s*)?(?(label)|(?=\{{))"
 )
+_SLIPPED = r"(?P<line>^|\n)?\b(?P<name>{})\((?:\s|```|json\b|\[)*(?=\{{)"
 _NAME_KEYS = ("name", "tool", "tool_name", "function_name", "recipient_name", "function", "action", "toolName")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params", "kwargs")
 _WRAPPINGS = ("tool_calls", "tool_call", "function_call", "functionCall", "tool_use", "toolUse", "function")

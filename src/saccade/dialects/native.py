@@ -161,8 +161,6 @@ class NativeDialect(Dialect):
             return ParseError(reason=_CUT_CALL) if finish is FinishReason.LENGTH else _action(left.call)
         if finish is FinishReason.LENGTH:
             return ParseError(reason="The text was cut off by the token limit before there was a call or an answer.")
-        if self._broken_call(text):
-            return ParseError(reason="The arguments of the call are no JSON object.")
         if "<answer>" in text or not text.strip():
             return ParseError(reason="There is neither a call nor an answer in <answer> and </answer>.")
         return Answer(text=text.strip())
@@ -208,12 +206,6 @@ class NativeDialect(Dialect):
         """Return the reason, a sentence of `parse`, and what to do."""
         text = self.prompts.fill(CORRECTION, {"reason": reason})
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
-
-    def _broken_call(self, text: str) -> bool:
-        """Whether the text ends in a call that the model's backend could not read: its line, or `name(arguments)`."""
-        names = "|".join(re.escape(function.name) for function in self.functions)
-        last = text.rstrip().rpartition("\n")[2]
-        return last.startswith("<tool_call") or re.search(rf"\b(?:{names})\(\{{.*\Z", text, re.DOTALL) is not None
 
 
 def _first_of_the_last_calls(text: str) -> re.Match[str] | None:

@@ -350,8 +350,9 @@ class ErrorDetails:
 
 
 def _details(error: Any) -> ErrorDetails:
-    body = error.body
-    inner = body.get("error", body) if isinstance(body, dict) else {}
+    body = error.body[0] if isinstance(error.body, list) and error.body else error.body  # Google sends a list
+    page = re.sub(r"(\s|<[^<>]*>)+", " ", body) if isinstance(body, str) else ""
+    inner = body.get("error", body) if isinstance(body, dict) else page.strip()
     return error_details(inner if isinstance(inner, dict) else {"message": inner}, error.message)
 
 

@@ -85,7 +85,7 @@ def encoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = N
             upright = image.getexif().get(_EXIF_ORIENTATION, 1) == 1
             small = rules.data_bytes is None or len(data) <= rules.data_bytes
             fits = size == image.size == padded_size(size, rules)
-            if mime is not None and upright and small and fits and _plays_once(image):
+            if mime is not None and upright and small and fits and not getattr(image, "is_animated", False):
                 return EncodedPicture(mime, data)
             return _encoded_again(image, rules)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
@@ -134,10 +134,6 @@ def padded_size(size: tuple[int, int], rules: PictureRules) -> tuple[int, int]:
     """Return `size` (width, height), or the smallest that holds it and keeps the rules of short sides."""
     least = max(rules.least_side or 1, math.ceil(max(size) / (rules.ratio or math.inf)))
     return max(size[0], least), max(size[1], least)
-
-
-def _plays_once(image: Image.Image) -> bool:
-    return not getattr(image, "is_animated", False)
 
 
 def _encoded_again(image: Image.Image, rules: PictureRules) -> EncodedPicture:
