@@ -128,7 +128,8 @@ async def test_a_keeper_killed_from_outside_is_lost_at_any_moment(moments: int, 
         await session.run("y = 1")
         for _ in range(moments):
             await asyncio.sleep(0.001)
-        for pid in descendants() - before:
+        # Twice: the kernel's list of children may leave some out while one of them ends.
+        for pid in (descendants() | descendants()) - before:
             with contextlib.suppress(ProcessLookupError):  # the keeper before the call may just have ended
                 os.kill(pid, signal.SIGKILL)
         assert [(await session.run("x")).status for _ in range(2)] == [Status.LOST] * 2
