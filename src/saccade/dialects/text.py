@@ -193,9 +193,7 @@ def fenced_code(text: str, finish: FinishReason, *, last: bool = True) -> Code |
 
 
 def checked(dialect: Dialect, text: str, action: Action) -> str:
-    """Return `text`, checked: the dialect reads `action` from it and would let the model write all of it. Raises
-    `ValueError` if it does not.
-    """
+    """Return `text` if the dialect reads `action` from it and lets the model write all of it; else raise ValueError."""
     ends = [text.find(stop) + len(stop) for stop in dialect.stop if stop in text]
     if ends and min(ends) < len(text):
         raise ValueError(f"{dialect.id} cannot say this: the text would be stopped after {min(ends)} characters")

@@ -26,7 +26,7 @@ from saccade.core.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.core.settings import load_settings, settings_toml
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS
-from saccade.episode.drive import EventCallback, run_episode, unwatched
+from saccade.episode.drive import EventCallback, run_episode, run_kept, unwatched
 from saccade.episode.flow import Notice, Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
@@ -47,17 +47,13 @@ from saccade.tasks.media import TAKEN, FrameSettings, OwnMedia, brought
 # and a line says so.
 
 DEFAULT: Final = "pyvision"
-
 PRICED: Final = "Dollars are those of tokens alone; what the provider takes for its sandbox is not among them."
-
 _NO_FRAMES: Final = FrameSettings()
-
 S = TypeVar("S", bound=EpisodeSettings)
 
 
 def suited(settings: S) -> tuple[S, tuple[str, ...]]:
-    """Return the settings with a dialect, the one that suits the model if they name none, and what a person should
-    know.
+    """Return the settings with a dialect, one that suits the model if they name none, and what a person should know.
 
     Raises `RegistryError`: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
     """
@@ -213,8 +209,6 @@ async def answered(
             async with settings.provider(plan.dialect) as sandbox:
                 if folder is None:
                     return await run_episode(plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel)
-                from saccade.episode.drive import run_kept
-
                 folder.keep_settings(settings)
                 return await run_kept(plan, model, sandbox, folder, tools=tools, watch=watch, cancel=cancel)
         finally:

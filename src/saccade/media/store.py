@@ -335,9 +335,7 @@ class MediaStore:
         return other
 
     def open(self, part: ImagePart) -> StoredImage:
-        """Return the picture that a record names, not decoded yet. Raises `MissingMediaError` if the store does not
-        hold it.
-        """
+        """Return the picture that a record names, not decoded yet. Raises `MissingMediaError` if it is not here."""
         if part.sha256 not in self:
             raise self._missing(part.sha256)
         return StoredImage(part.sha256, part.width, part.height, part.mode, self)
@@ -346,9 +344,7 @@ class MediaStore:
         return self.path(item if isinstance(item, str) else item.sha256).is_file()
 
     def path(self, sha256: str) -> Path:
-        """Return where the bytes are, or would be; 256 folders by the first two digits. Raises `MediaError` if it is no
-        sha256.
-        """
+        """Return where the bytes are or would be, in one of 256 folders. Raises `MediaError` if it is no sha256."""
         if not _HEX.fullmatch(sha256):
             raise MediaError(f"{sha256!r} is no sha256: 64 lower-case hexadecimal digits")
         return self.root / sha256[:2] / sha256
