@@ -282,7 +282,7 @@ async def test_rows_are_read_strictly(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="line 3"):
         read_rows(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")
-    with pytest.raises(SettingsError, match="no run folder"):
+    with pytest.raises(SettingsError, match="is not there"):
         read_rows(tmp_path / "run")
 
 
