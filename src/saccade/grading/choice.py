@@ -337,7 +337,7 @@ _LONGEST = 400
 _DENIED = re.compile(
     DOUBT.pattern
     + r"|\bor\b|\bfrom\s[a-z]\sto\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite"
-    r"|ruled? out|rules out|eliminated?|excluded?|rejected?)\b",
+    r"|ruled? out|rules out|eliminated?|excluded?|rejected?|trap|tempting|distractor)\b",
     re.IGNORECASE,
 )
 _FIRST_NOT = re.compile(

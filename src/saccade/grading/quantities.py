@@ -376,6 +376,7 @@ def quantity(text: str) -> Quantity | None:
     reason = re.search(rf",?\s(?:because|since)\s|,?\s?(?:{BECAUSE})", plain, re.IGNORECASE)
     if (
         reason is not None
+        and re.search(r"=|\.\s", plain) is None
         and DOUBT.search(plain) is None
         and (said := _only_number(plain[: reason.start()])) is not None
     ):
