@@ -160,7 +160,7 @@ def test_a_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         ("", ["--model", "m"], "no run folder is named"),
         ("epoch = 3", [], "epochs"),
         ('[model]\nvision = "some"', [], "model.vision"),
-        ("", ["--model", "no/such/folder", "--data", "."], "no run folder: there is no trajectories.jsonl in it"),
+        ("", ["--model", "no/such/folder", "--data", "."], "no run folder: it has no trajectories.jsonl"),
     ],
 )
 def test_mistakes_are_named(

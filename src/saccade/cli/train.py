@@ -22,7 +22,7 @@ from saccade.models.registry import checkpoint_named
 from saccade.training.launch import is_first
 from saccade.training.parts import Metrics, TrainingCallback
 from saccade.training.rl.metrics import RlCallback
-from saccade.training.sft.examples import SftCallback, TrainingExamples, check_runs
+from saccade.training.sft.examples import SftCallback, TrainingExamples, check_run
 
 if TYPE_CHECKING:
     from saccade.training.memory import MemoryPlan, PlannedWeights
@@ -266,10 +266,9 @@ def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None, t
 
 
 def _train_here(settings: RlSettings, out: Path, resume: bool, processes: int) -> None:
-    from saccade.training.rl.settings import check_settings
-    from saccade.training.rl.tasks import check_sources
+    from saccade.training.rl.tasks import check_run, check_sources
 
-    check_settings(settings)
+    check_run(settings, out, resume)
     check_sources(settings)
     need_training()
     run(_train, settings, out, resume, processes)
@@ -336,7 +335,7 @@ def sft(
         return
     if not settings.data.runs:
         raise SettingsError("no run folder is named: give at least one with --data, or as data.runs in the recipe")
-    check_runs(settings.data.runs)
+    check_run(settings, out, resume)
     need_training()
     run(_train_sft, settings, out, resume, processes)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from saccade.core.disk import write_atomic
 from saccade.dialects.registry import recorded_dialect
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES, trajectories_of
+from saccade.episode.run_folder import MEDIA, trajectories_of
 from saccade.episode.settings import PromptSettings
 from saccade.episode.shown import messages_as_shown, scaled
 from saccade.errors import MissingMediaError, SaccadeError, TrainingError
@@ -30,6 +30,7 @@ from saccade.tasks.sources.broken import LEFT_OUT, too_many
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import truncate
+from saccade.training.folder import check_folder
 from saccade.training.parts import TrainingCallback
 from saccade.training.sft.settings import DataSettings, SftLossSettings, SftSettings
 
@@ -142,12 +143,25 @@ class ManyStores:
         raise MissingMediaError(f"none of the run folders holds the picture {sha256}; was its media folder copied too?")
 
 
-def check_runs(runs: Iterable[str]) -> None:
-    """Raise `SettingsError` for the first of `runs` that is no run folder, `TrainingError` for an empty one."""
-    for run in runs:
-        lines = trajectories_of(Path(run))
-        if not lines.stat().st_size:
-            raise TrainingError(f"{lines} is empty, so there is nothing to learn from. Play the run again.")
+_LONGER = (
+    "The learning rate follows the schedule of all steps from here on, so that a run begun with them would differ."
+)
+
+
+def check_run(settings: SftSettings, out: Path, resume: bool) -> None:
+    """Raise `SettingsError` for a folder that may not be written to or the first that is no run to learn from,
+    `TrainingError` for an empty one.
+    """
+    check_folder(settings, out, resume, may_grow={"steps": _LONGER})
+    for run in settings.data.runs:
+        _lines(run)
+
+
+def _lines(run: str) -> Path:
+    lines = trajectories_of(Path(run))
+    if not lines.stat().st_size:
+        raise TrainingError(f"{lines} is empty, so there is nothing to learn from. Play the run again.")
+    return lines
 
 
 def read_examples(
@@ -278,8 +292,7 @@ def _all_read(settings: SftSettings, encoder: Encoder, out: Path | None) -> Iter
 
 
 def _trajectories(run: str) -> Iterator[Trajectory]:
-    check_runs([run])
-    return read_lines(Path(run) / TRAJECTORIES, Trajectory)
+    return read_lines(_lines(run), Trajectory)
 
 
 def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder, changed: Reprompt) -> _Read:

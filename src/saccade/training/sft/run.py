@@ -47,14 +47,13 @@ from saccade.tokens.prompt import build_prompt, placed
 from saccade.tokens.scheduler import Scheduler, write_alone
 from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
-from saccade.training.folder import check_folder
 from saccade.training.learner import Learner, make_learner
 from saccade.training.memory import MemoryPlan, Phase, TrainingMemory, chosen_layers, training_memory
 from saccade.training.memory_passes import read_config
 from saccade.training.optimizer import rate_fraction
 from saccade.training.parallel import Processes
 from saccade.training.run import ActiveRun, begin_run, check_shared, join_processes
-from saccade.training.sft.examples import ManyStores, SftCallback, TrainingExamples, check_runs, read_examples
+from saccade.training.sft.examples import ManyStores, SftCallback, TrainingExamples, check_run, read_examples
 from saccade.training.sft.settings import SftSettings
 from saccade.training.weights import TokenScorer, Trainable, is_low, load_trainable
 
@@ -273,10 +272,6 @@ B = TypeVar("B")
 Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor, bool]]
 """Each with its learned tokens, their weights, and whether it counts (`learner.Pass`)."""
 
-_LONGER = (
-    "The learning rate follows the schedule of all steps from here on, so that a run begun with them would differ."
-)
-
 
 def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: SftCallback | None = None) -> Path:
     """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
@@ -286,8 +281,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
         TrainingError: there is nothing to learn from, or the data are not those of the run that is resumed.
         ModelRefusedError: the checkpoint cannot be loaded.
     """
-    check_folder(settings, out, resume, may_grow={"steps": _LONGER})
-    check_runs(settings.data.runs)
+    check_run(settings, out, resume)
     processes = join_processes(settings.threads)
     check_shared(out, processes)
     callback = callback if callback is not None and processes.is_main else SftCallback()
