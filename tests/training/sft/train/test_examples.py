@@ -180,7 +180,7 @@ def test_the_fingerprint_tells_data_apart(tmp_path: Path, tiny: Path, encoder: E
 
 
 def test_nothing_to_learn_from_is_an_error_that_says_why(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
-    with pytest.raises(SettingsError, match="nothing is not there"):
+    with pytest.raises(SettingsError, match="no run folder: it is not there"):
         read_examples(settings(tiny, tmp_path / "nothing"), encoder)
     run = RunFolder(tmp_path / "r")
     run.append(trajectory(run, 0).model_copy(update={"stop": StopReason.MODEL_LOST}))
