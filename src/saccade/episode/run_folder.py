@@ -41,7 +41,7 @@ def trajectories_of(run: Path) -> Path:
     """Return the file of a run's trajectories. Raises `SettingsError` where there is none; says what is there."""
     file = run / TRAJECTORIES
     if not run.exists():
-        raise SettingsError(f"{run} is not there. Name the folder of a run.")
+        raise SettingsError(f"{run} is no run folder: it is not there. Name the folder of a run.")
     if not file.is_file():
         raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
     return file

@@ -13,7 +13,7 @@ from tests.training.sft.train.support import said, settings, trajectory, write_r
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import PromptSettings
-from saccade.errors import MissingMediaError, TrainingError
+from saccade.errors import MissingMediaError, SettingsError, TrainingError
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import load_checkpoint
 from saccade.record.codec import read_lines
@@ -180,7 +180,7 @@ def test_the_fingerprint_tells_data_apart(tmp_path: Path, tiny: Path, encoder: E
 
 
 def test_nothing_to_learn_from_is_an_error_that_says_why(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
-    with pytest.raises(TrainingError, match="no run folder"):
+    with pytest.raises(SettingsError, match="no run folder: it is not there"):
         read_examples(settings(tiny, tmp_path / "nothing"), encoder)
     run = RunFolder(tmp_path / "r")
     run.append(trajectory(run, 0).model_copy(update={"stop": StopReason.MODEL_LOST}))
