@@ -191,30 +191,24 @@ def test_a_mean_over_a_part_of_the_samples_says_of_how_many() -> None:
 
 
 def test_calls_are_also_shown_by_their_one_label(runs: tuple[Path, Path, Path]) -> None:
-    """Eight calls: six crop and enlarge what they cropped, two count. Older findings have no labels, and no figure."""
+    """Eight calls: six crop and enlarge what they cropped, two count."""
     findings = asyncio.run(study(runs[0], Study((load_protocol("tool_use"),))))["tool_use"]
     assert isinstance(findings, ToolUse)
 
-    def share(operation: Operation, calls: int, labels: int | None) -> OperationShare:
-        label = None if labels is None else Rate(count=labels, of=8)
-        return OperationShare(
-            operation=operation, calls=Rate(count=calls, of=8), samples=Rate(count=calls, of=8), labels=label
-        )
+    def share(operation: Operation, calls: int, labels: int) -> OperationShare:
+        rate = Rate(count=calls, of=8)
+        return OperationShare(operation=operation, calls=rate, samples=rate, labels=Rate(count=labels, of=8))
 
-    def shown(crop: int | None, zoom: int | None, analysis: int | None) -> dict[str, str]:
-        shares = ((Operation.CROP, 6, crop), (Operation.ZOOM, 6, zoom), (Operation.NUMERICAL_ANALYSIS, 2, analysis))
-        use = findings.total.model_copy(update={"operations": tuple(share(*one) for one in shares)})
-        panel = tool_use({"run": findings.model_copy(update={"total": use, "sources": {}})})
-        assert panel is not None
-        return {one.title: str(one.svg) for one in panel.figures}
-
-    figures = shown(6, 0, 2)
+    shares = ((Operation.CROP, 6, 6), (Operation.ZOOM, 6, 0), (Operation.NUMERICAL_ANALYSIS, 2, 2))
+    use = findings.total.model_copy(update={"operations": tuple(share(*one) for one in shares)})
+    panel = tool_use({"run": findings.model_copy(update={"total": use, "sources": {}})})
+    assert panel is not None
+    figures = {one.title: str(one.svg) for one in panel.figures}
     multi, single = figures["What calls did"], figures["What calls did, one label a call"]
     assert [name in multi for name in (">crop<", ">zoom<", ">numerical analysis<")] == [True, True, True]
     assert [name in single for name in (">crop<", ">zoom<", ">numerical analysis<")] == [True, False, True]
     assert ">75%<" in single
     assert ">25%<" in single
-    assert "What calls did, one label a call" not in shown(None, None, None)
 
 
 def test_of_two_of_one_id_the_later_one_counts_and_a_cut_line_is_told(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from saccade.errors import SandboxError, SettingsError
 from saccade.plugins.serve import cli
 from saccade.plugins.serve.sandbox_app import sandbox_app
 from saccade.sandbox import remote_wire as wire
-from saccade.sandbox.remote import RemoteSandbox
+from saccade.sandbox.remote import TOKEN_VARIABLE, RemoteSandbox
 from saccade.sandbox.remote_codec import RawPixels
 
 RIGHT = {"authorization": f"Bearer {TOKEN}", "x-saccade-client": "0" * 32}
@@ -301,7 +301,7 @@ def test_the_start_and_the_end_of_a_server_name_no_host() -> None:
 SECRET_TOKEN = "0123456789abcdef0123456789abcdef"
 
 
-read = partial(read_token, variable=cli.SANDBOX_CLI_TOKEN_VARIABLE)
+read = partial(read_token, variable=TOKEN_VARIABLE)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
@@ -325,7 +325,7 @@ def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypa
         read(tmp_path / "nothing", "127.0.0.1", no_token=False)
     with pytest.raises(SettingsError, match="a token is needed"):
         read(None, "127.0.0.1", no_token=False)
-    monkeypatch.setenv(cli.SANDBOX_CLI_TOKEN_VARIABLE, SECRET_TOKEN)
+    monkeypatch.setenv(TOKEN_VARIABLE, SECRET_TOKEN)
     assert read(None, "0.0.0.0", no_token=False) == SECRET_TOKEN
 
 
@@ -362,7 +362,7 @@ async def test_a_served_sandbox_runs_code_and_ends_cleanly(tmp_path: Path) -> No
     command = [sys.executable, "-c", "import sys; from saccade.cli.main import main; sys.exit(main())"]
     server = subprocess.Popen(
         [*command, "sandbox", "serve", "--port", "0"],
-        env={**os.environ, cli.SANDBOX_CLI_TOKEN_VARIABLE: SECRET_TOKEN},
+        env={**os.environ, TOKEN_VARIABLE: SECRET_TOKEN},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

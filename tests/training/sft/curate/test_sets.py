@@ -61,7 +61,7 @@ def test_pass_rate_counts_no_outage_and_nothing_unscored(runs: Runs) -> None:
 
 def test_pass_rate_of_no_run(runs: Runs) -> None:
     runs.write(runs.trajectory("a"))
-    with pytest.raises(SettingsError, match=r"nothing is not there\. Name the folder of a run"):
+    with pytest.raises(SettingsError, match=r"nothing is no run folder: it is not there"):
         runs.curate({"name": "pass-rate", "rollouts": str(runs.root / "nothing")})
 
 
