@@ -25,6 +25,7 @@ from _thread import _count as count_threads
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from socket import socket
 from time import monotonic, sleep
 from traceback import StackSummary, TracebackException
@@ -111,11 +112,10 @@ def is_cell(filename: str) -> bool:
     return filename in _sources
 
 
+@cache
 def find_classes() -> None:
     """Let `inspect` find the source of a class of a cell, which it would look for in a file of `__main__`; once."""
-    if inspect.getfile.__module__ != "inspect":
-        return
-    plain = inspect.getfile
+    plain = inspect.getfile  # torch has put its own there where it was imported
 
     def getfile(object: Any) -> str:
         if isinstance(object, type) and object.__module__ == "__main__":
