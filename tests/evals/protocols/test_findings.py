@@ -301,7 +301,7 @@ def test_protocols_of_ones_own(run: Path, tmp_path: Path) -> None:
 def test_wrong_names() -> None:
     with pytest.raises(RegistryError, match="faithfulness"):
         load_protocol("faithfullness")
-    with pytest.raises(SettingsError, match="nowhere is not there"):
+    with pytest.raises(SettingsError, match="nowhere is no run folder: it is not there"):
         asyncio.run(study(Path("nowhere"), Study(())))
 
 
