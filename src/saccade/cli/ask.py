@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from saccade.episode.ask import AskSettings, Question
     from saccade.record.trajectory import Trajectory
 
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
@@ -37,7 +36,6 @@ SETTINGS_HELP = (
     "sandbox (addresses of `saccade sandbox serve`), "
     "... A wrong name lists all."
 )
-
 
 BatchSources: TypeAlias = Annotated[
     list[str] | None,

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from saccade.training.sft.synth.outcome import SynthProgress
     from saccade.training.sft.synth.settings import SynthSettings
 
-
 convert_verb = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 _SHOWN = 10

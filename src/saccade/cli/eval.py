@@ -35,7 +35,6 @@ EPILOG = (
     "(Ctrl-C, SIGTERM)."
 )
 
-
 SOURCES_HELP = (
     "Where the tasks come from: a world (saccade worlds list), a benchmark (saccade cards list), a file or folder of "
     "questions."

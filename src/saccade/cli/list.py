@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from saccade.tasks.benchmarks.registry import DataSetCheck
     from saccade.tools.serving import ToolServeSettings
 
-
 # `saccade cards`: the benchmarks that are known, what a card says, and whether the data on this disk are that.
-
 
 cards_verb = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -244,7 +242,6 @@ KINDS = {
     "tool-servers": ListedKind("saccade.tools.serving:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"),
     "trainers": ListedKind("saccade.training.rl.settings:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
 }
-
 
 RECIPES = "recipes"
 

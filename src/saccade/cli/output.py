@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID, TextColumn
 
-
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
@@ -165,14 +164,12 @@ ToolNames: TypeAlias = Annotated[
     ),
 ]
 
-
 # Where log records of a command go: the screen, `-v` and `-vv`, and `--log-file`, the same for every command.
 #
 # All modules log to standard loggers below `saccade` (docs/logging.md lists what). Without an option warnings are
 # printed as plain lines. Many workers meet the same outage at once: of a burst, the first lines are printed, and the
 # others are counted, never dropped silently. With `-v` every line is printed, with its time. Loggers of other packages
 # are left as they are.
-
 
 MOST, SECONDS = 6, 10.0
 """So many lines are printed in so many seconds, unless more are asked for."""

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from saccade.record.trajectory import Trajectory
     from saccade.report.page import Written
 
-
 # `saccade protocols`: what stored runs say besides their accuracy.
-
 
 protocols_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from saccade.training.rl.settings import OtherTrainer, RlSettings
     from saccade.training.sft.settings import SftSettings
 
-
 RecipeArgument: TypeAlias = Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")]
 ModelOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Checkpoint to begin with: a folder, a name on the hub, or `tiny`.")

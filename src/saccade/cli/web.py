@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import uvicorn
     from pydantic import BaseModel
 
-
 SHORTEST_TOKEN = 16
 NOT_STARTED = 3
 """Exit code of a server that cannot listen; uvicorn has said why."""

@@ -101,7 +101,6 @@ FOLDER = "tasks"
 BROKEN_ROW = "broken_row"
 """Kind of the failure of a row that gives no task."""
 
-
 _SAYS_NOTHING_OF_TASKS = {"title", "graders", "metric", "settings", "scores", "size", "notes", "splits"}
 """Parts of a card that may change while a run is under way."""
 

@@ -74,8 +74,6 @@ def _distance(left: str, right: str) -> int:
 
 ANLS = AnlsGrader()
 PUBLISHED = AnlsGrader(strict_numbers=False)
-
-
 THRESHOLDS = tuple(Fraction(step, 20) for step in range(10, 20))
 
 

@@ -330,7 +330,6 @@ def _compare(prediction: str, gold: bool, says: Callable[[str], bool | None]) ->
 
 YES_NO = YesNoGrader()
 
-
 # Sentences settle on one option: "It is C", "not A, it is C"; those that deny, hedge, or name several on none.
 
 _LONGEST = 400

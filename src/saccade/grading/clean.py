@@ -142,7 +142,6 @@ _SPACING: Final = (
     ("\\tfrac", "\\frac"),
 )
 
-
 _PICTOGRAPH: Final = r"(?![❌✗✘❎❓❔🚫⛔])[\u2600-\u27bf\u2b50-\u2b55\U0001f000-\U0001faff\ufe0f\u200d]"
 _PICTOGRAPHS = re.compile(rf"\A(?:{_PICTOGRAPH}\s*)+|(?:\s*{_PICTOGRAPH})+\Z")
 """Emoji at the ends, which say nothing further; signs that deny or ask stay."""

@@ -398,7 +398,6 @@ _IN_SIGNS = re.compile(
     r"(?<![\\$])\$([^$\n]{1,500})\$(?!\$)|\\\((.{1,500}?)\\\)|\\\[(.{1,500}?)\\\]|\$\$([^$]{1,500})\$\$", re.DOTALL
 )
 
-
 _ONE_OF = re.compile(r"\b(?:or|oder|ou|o|u|eller|of|lub|albo|или|або|veya|atau|hoặc)\W*\Z|[或또]\W*\Z", re.IGNORECASE)
 
 

@@ -48,8 +48,6 @@ _FUNCTIONS: Final[dict[str, Callable[[complex], complex]]] = {
 _TIMES: Final = ("*", "×", "·", "\\times", "\\cdot")
 _OVER: Final = ("/", "÷", "\\div")
 _CLOSING: Final = {"(": ")", "{": "}", "[": "]"}
-
-
 _TURNS: Final = frozenset(("sin", "cos", "tan"))
 _ROUNDING: Final = 8e-16
 """What a float may be off for its size: a sum that is left with less than that has come to nothing."""

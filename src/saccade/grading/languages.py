@@ -196,10 +196,7 @@ WAIT: Final = _of_all("wait")
 """A pattern of what announces a correction, in all languages but English."""
 
 _ANSWERED = re.compile(r"(?:the answer is|Answer:) [*_$(\[]{0,3}-?[0-9]+,[0-9]{1,2}(?![0-9,])")
-
-
 _TRANSLATED: Final = 6_000
-
 
 _NOT_THIS_LETTER = re.compile(
     r"(?:不是|并非|並非)\s?[A-Z]\s?,?\s?(?=而?是)|(?<![A-Za-z])[A-Z]\s?(?:번)?[가이]?\s?아니라\s|(?<![A-Za-z])[A-Z]\s?ではなく,?\s?"

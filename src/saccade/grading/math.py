@@ -252,7 +252,6 @@ _POINT_NAME = re.compile(r"\A(?:at\s)?(?:the\s)?(?:point\s)?(?:[A-Z]\s?)?(?=\([^
 """The name of a point before its coordinates: `V(2, 5)`, "at (2, 5)"."""
 _RELATED = re.compile(rf"[{SIGNS}±∪]|\\(?:leq?|geq?|neq?|in|pm|cup)\b|\b(?:and|or)\b|,")
 
-
 _SPELT: Final = (
     (re.compile(r"\\log_\{?e\}?(?![A-Za-z])"), r"\\ln "),
     (re.compile(r"\A\[\[(?P<rows>[-0-9./,\s\[\]]{1,200})\]\]\Z"), None),
@@ -271,7 +270,6 @@ _SPELT: Final = (
         "∅",
     ),
 )
-
 
 _PAIR_ABROAD = re.compile(
     r"\A[A-Z]?\s?([(\[\]])([^()\[\];]+);([^()\[\];]+)([)\[\]])\Z|\A(\])([^()\[\]]+),([^()\[\]]+)([\])\[])\Z"

@@ -35,7 +35,6 @@ _COUNTS_BEFORE_ONE = re.compile(
     r"(?:^|[=:(]|\b(?:is|are|was|were|has|have|see|only|just|exactly|contains|shows))\s*$", re.I
 )
 
-
 _PARTS: Final = {
     "half": 2,
     "third": 3,
@@ -187,7 +186,6 @@ _JAPANESE: Final = dict(
     zip("ひとつ ふたつ みっつ よっつ いつつ むっつ ななつ やっつ ここのつ とお".split(), range(1, 11), strict=True)  # noqa: SIM905
 )
 _JAPANESE_NUMBER = re.compile(rf"(?<![\u3040-\u30ff])(?P<number>{'|'.join(_JAPANESE)})(?=\s*(?:[.!]|です|\Z))")
-
 
 _PARTS_OF: Final = re.compile(
     rf"(?P<below>百|[{_HAN_SIGNS}]{{1,6}}|[0-9]{{1,6}})分之(?P<above>[{_HAN_SIGNS}]{{1,6}}|[0-9.]{{1,9}})"

@@ -461,7 +461,6 @@ _COMMA: Final = re.compile(
     r"(?<![\w.,])([0-9]{1,60}),([0-9]{1,2})(?=\s?(?:mm|cm|dm|m|km|kg|g|mg|l|ml|s|min|h|°|%|€)(?![\w,]))|(?<=€)\s?([0-9]+),([0-9]{2})(?![\w,])"
 )
 
-
 _MEASURE: Final = (
     r"(?:k|m|c|d|µ|μ)?(?:m|g|l|s|v|a|w|hz|pa|j|n|°|%)[²³]?(?![^\W\d_])|\S*(?:met|mèt|mét|мет|gram|грам|lit|лит)"
 )

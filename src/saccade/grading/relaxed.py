@@ -212,8 +212,6 @@ def _same_set(predicted: tuple[str, ...], gold: tuple[str, ...]) -> bool:
 
 ORDERED = ListGrader()
 SET = ListGrader(ordered=False)
-
-
 _YEAR = re.compile(r"18[0-9]{2}|19[0-9]{2}|20[0-9]{2}|2100")
 
 

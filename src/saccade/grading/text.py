@@ -239,7 +239,6 @@ def _readings(prediction: str, listed: bool) -> Iterator[str]:
 
 _SENTENCES = re.compile(r"(?<=[^\W_]{2}[.!])\s+(?=[^\Wa-z])|(?<=です\.)\s?|(?<=ます\.)\s?")
 
-
 _SURE = re.compile(
     r"\A(?:definitely|certainly|clearly|obviously|surely)\s(?:(?:it's|it\sis)\s)?|\b(?:most\s|very\s)?likely\s",
     re.IGNORECASE,

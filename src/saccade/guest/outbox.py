@@ -31,7 +31,6 @@ from .workspace import read_at
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-
 # The program may replace builtins while these are in use.
 _len, _memoryview, _isinstance, _str, _min, _OSError = len, memoryview, isinstance, str, min, OSError
 

@@ -25,7 +25,6 @@ from PIL.WebPImagePlugin import WebPImageFile
 if TYPE_CHECKING:
     from av import VideoFrame
 
-
 FramePixels = NDArray[np.uint8]
 Resize = tuple[int, int] | None
 

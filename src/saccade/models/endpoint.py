@@ -28,7 +28,6 @@ from saccade.models.registry import PROVIDERS
 # Prices change without notice and discounts of a contract are unknown here: the sum is an estimate to plan with, not a
 # bill.
 
-
 _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 _MILLION = 1_000_000
 

@@ -22,7 +22,6 @@ from saccade.record.trajectory import FinishReason, Trajectory, Turn, conversati
 _Seen = tuple[str, tuple[str, ...]]
 """Role, then texts and sha256 of media in their order: what counts for two messages to be the same."""
 
-
 _BEFORE, _AFTER = 30, 50
 """Characters that a message shows before and after the first difference."""
 

@@ -124,7 +124,6 @@ TOLERANCES: Final[Mapping[str, Tolerance]] = {
 }
 """Name -> departure."""
 
-
 # Why an answer ended.
 
 _ENDS: Final[Mapping[FinishReason, str]] = {

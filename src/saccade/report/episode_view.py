@@ -36,12 +36,10 @@ from saccade.tasks.media import own_name
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-
 # Cuts a model's text into thought, code, call and answer.
 #
 # The action of the record decides what ran or answered; the text is only searched for its place. Tags and
 # fences of the wire are left out here; the page shows the exact text too.
-
 
 Kind = Literal["thought", "code", "quoted", "call", "answer"]
 

@@ -45,7 +45,6 @@ from saccade.report.words import NONE, money, some
 
 # Curves of training runs: rewards, answers, how the policy moved, where the time went.
 
-
 _STEP = "step"
 _READING = (
     "Marks are greedy answers to held-out tasks. From 60 steps on the thin line is what was logged, and the bold one "

@@ -25,7 +25,6 @@ from saccade.sandbox.result import RunResult
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-
 MIB = 1024 * 1024
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 SandboxProvider = Callable[[str, Limits, float | None], Sandbox]
 
-
 SANDBOXES: Final = Registry[SandboxProvider](
     "sandboxes",
     {

@@ -26,7 +26,6 @@ from saccade.sandbox.result import Picture, PictureMode, PictureSource, Repair, 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-
 MAX_SIDE = 65_500
 MAX_PIXELS = 400_000_000
 """Most pixels of one picture on the wire."""

@@ -43,11 +43,9 @@ from saccade.record.task import AnswerType, FrameOf, NamedMedia, Task
 if TYPE_CHECKING:
     from saccade.media.video import AtRate, Uniform
 
-
 # Sample frames of a task's videos before the episode, as pictures or, for dialects that show videos, as videos: the
 # same for every model, as with `saccade eval vsi-bench --set frames.fps=1`. A task's id stays, so that runs at several
 # rates can be compared. Figure 4 of PyVision-RL has such baselines.
-
 
 _FACTOR = 28
 

@@ -40,7 +40,6 @@ from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
 # NumPy promises a stable raw stream of a bit generator, but not of `Generator`'s methods; the methods here use only raw
 # words and whole numbers. Ranges of up to 2**32 values are uniform to within 2**-32. Not for secrets.
 
-
 T = TypeVar("T")
 
 

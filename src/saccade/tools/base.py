@@ -109,7 +109,6 @@ _PLACES: Final = ("<image>", "<image_url>", "<image_path>")
 _NOTED: Final = 200
 """Characters of a value in the note on a repair."""
 
-
 A = TypeVar("A", bound=ToolModel)
 R = TypeVar("R", bound=ToolModel)
 

@@ -35,11 +35,9 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
     from mcp import Client, MCPError
 
-
 # A connection to an MCP server, by the official client: opened once in a process, and again when it broke.
 #
 # A server that is a program is started with a small environment, as the client does it: no keys of this process.
-
 
 TOKEN_VARIABLE: Final = "SACCADE_MCP_TOKEN"
 """Environment variable with the token of servers that are reached by their address."""

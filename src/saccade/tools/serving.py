@@ -344,15 +344,12 @@ TOOL_SERVERS: Final = Registry[ToolServer](
 )
 """Other packages add servers by the entry point group `saccade.tool-servers`."""
 
-
 # The FastAPI application of a server of tools: the wire of `saccade.tools.served_wire` over a backend.
 #
 # Everything but `/v1/health` and `/v1/ready` needs the bearer token. There is no encryption: put TLS in front of it, or
 # keep it on a network that you trust. A tool can do what the server's user can: offer those that you trust.
 
-
 # Counters of a server of tools, in the text format of Prometheus. They hold nothing of any call's content.
-
 
 _BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Upper ends of the classes of times, in seconds."""

@@ -71,8 +71,6 @@ class WorkerFault:
 
 
 WorkerReply = WorkerState | WorkerFault | list[ToolResult]
-
-
 _PR_SET_PDEATHSIG = 1
 
 

@@ -388,7 +388,6 @@ class Protocol(Generic[R, F]):
 AnyProtocol: TypeAlias = Protocol[Any, Any]
 """A protocol, whatever it finds."""
 
-
 _NAME = re.compile(r"[A-Za-z0-9_-]+")  # findings are in a file of that name
 
 PROTOCOLS: Final = Registry[AnyProtocol](

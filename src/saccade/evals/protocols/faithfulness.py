@@ -41,7 +41,6 @@ from saccade.rewards.reward import JudgeVerdict, NoVerdict, calls
 # enlarged or drawn into a figure, the region that the code names stands for it; where neither tells, there is no
 # verdict.
 
-
 YES: Final = 1.0
 NO: Final = 0.0
 _OWN: Final = """\

@@ -258,7 +258,6 @@ STAMPED_STEPS = StampedSteps(
     )
 )
 
-
 CHATML_END: Final = "<|im_end|>"
 CHATML_START: Final = "<|im_start|>"
 

@@ -21,7 +21,6 @@ from saccade.record.content import Role
 # said by the user between `<tool_response>` tags. In Qwen3-VL the tower has further mergers; in Qwen3.5 most layers of
 # the language model keep a state in place of keys and values, and templates begin an answer with a thought.
 
-
 RESERVED: Final = (
     "<|im_start|>",
     "<|vision_start|>",
@@ -122,12 +121,10 @@ QWEN3_VL_MOE = replace(QWEN3_VL, model_type="qwen3_vl_moe")
 QWEN3_5 = Qwen35(model_type="qwen3_5", video=STAMPED_STEPS)
 QWEN3_5_MOE = replace(QWEN3_5, model_type="qwen3_5_moe")
 
-
 # Gemma 4: turns between `<|turn>` and `<turn|>`, and pictures whose tokens see each other.
 #
 # What it thinks is a channel of its own inside its turn. Its published templates have no form for what a tool says
 # unless the tool was called in the family's own way, so here a tool speaks as the user.
-
 
 _START, _END = "<|turn>", "<turn|>"
 _PICTURE: Final = ("<|image>", "<|image|>", "<image|>")
@@ -201,12 +198,10 @@ def _fitted(width: int, height: int, image_processor: Any) -> tuple[int, int]:
 
 GEMMA4 = Gemma(model_type="gemma4")
 
-
 # GLM-4.1V to GLM-4.6V: a message begins with the token of its role, and nothing ends it but the next one.
 #
 # So a model ends its turn with the token of who speaks next: `<|user|>`, or `<|observation|>` where a tool answers.
 # What it thinks stands between `<think>` tags at the beginning of its message.
-
 
 _GLM_V_ROLES: Final = {
     "user": "<|user|>",
@@ -319,7 +314,6 @@ INTERNVL = InternVl(
     own_marks=True,
     no_video="It reads a video as pictures in a row and merges none of them, so frames as pictures cost the same.",
 )
-
 
 FAMILIES: Final[Mapping[str, ModelFamily]] = {
     family.model_type: family

@@ -61,7 +61,6 @@ from saccade.record.trajectory import FinishReason
 # base64; beyond 1568 pixels a side or about 1.15 megapixels (2576 and 3.75 for newer models) the provider scales down
 # anyway, so it is done here. No IO but reading pictures.
 
-
 DEFAULT_MAX_TOKENS: Final = 8192
 """The API wants a limit; this one is sent where the sampling settings have none."""
 _BASE64_BYTES = 5 * 1024 * 1024
@@ -333,7 +332,6 @@ _STATUSES: Final = {
     "invalid_tool_input": Status.REFUSED,
 }
 """Of the tool's own errors; any other is an error of the call."""
-
 
 _GROWS: Final = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """Kind of a piece -> the field of its block that it makes longer."""

@@ -44,7 +44,6 @@ from saccade.record.trajectory import FinishReason
 #
 # Source: https://ai.google.dev/gemini-api/docs/code-execution, and the types of google-genai 3.6.
 
-
 TOOL_NAME: Final = "code_execution"
 _OK: Final = "OUTCOME_OK"
 _STATUSES: Final = {_OK: Status.OK, "OUTCOME_DEADLINE_EXCEEDED": Status.TIMEOUT}

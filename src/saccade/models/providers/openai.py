@@ -48,7 +48,6 @@ from saccade.record.trajectory import FinishReason
 # The result of a native call is text there: its pictures follow in a message of the user, each with the line of text in
 # which it stands. A result that names no call is the user's, as in dialects that do not use native calls.
 
-
 _SEE_BELOW = "The pictures follow."
 """Stands for the text of a result that has pictures only; servers differ in whether they take an empty one."""
 
@@ -557,7 +556,6 @@ OPENAI = Server(
     dialect_reason="the function calls of its API",
 )
 
-
 COMPATIBLE = Server(
     name="compatible",
     description="Any other server with chat completions, as in `compatible:NAME@http://host:8000/v1`.",
@@ -566,9 +564,7 @@ COMPATIBLE = Server(
     reasoning=compatible_thinking,
 )
 
-
 # Azure OpenAI: OpenAI's models, as deployments at an address of the user's own.
-
 
 AZURE = Server(
     name="azure",
@@ -585,9 +581,7 @@ AZURE = Server(
     dialect_reason="the function calls of its API",
 )
 
-
 # An SGLang server: keeps stop strings, gives token ids unless it streams, takes videos, and continues texts.
-
 
 SGLANG = Server(
     name="sglang",
@@ -608,9 +602,7 @@ SGLANG = Server(
     continues=True,
 )
 
-
 # A vLLM server: keeps stop strings, gives token ids, takes videos, and continues messages.
-
 
 VLLM = Server(
     name="vllm",

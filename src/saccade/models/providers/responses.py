@@ -55,7 +55,6 @@ from saccade.record.trajectory import FinishReason
 #
 # Source: https://platform.openai.com/docs/api-reference/responses, and the types of openai 3.52.
 
-
 _REASONING: Final = "reasoning.encrypted_content"
 _INCOMPLETE: Final = ("max_output_tokens", "content_filter")
 _CUT: Final = (FinishReason.LENGTH, FinishReason.FILTERED)

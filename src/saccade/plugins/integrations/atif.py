@@ -44,12 +44,10 @@ from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, write_doc
 if TYPE_CHECKING:
     import atif
 
-
 # Texts and pictures as ATIF's content, and back.
 #
 # ATIF names PNG, JPEG, GIF and WebP pictures by path. A video, or a picture of another type, becomes the line
 # `[media: PATH]`, which is read back as what is at that path.
-
 
 SPACE: Final = "saccade"
 """The key under which `extra` holds what ATIF has no place for."""

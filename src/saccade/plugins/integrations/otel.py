@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExporter
 
-
 # What was said, run and shown, as attributes of spans: only for who asks for it, since it may hold anything.
 #
 # Messages follow the conventions' JSON schemas of input and output messages. Pictures and videos are named
 # (`urn:sha256:…`), and their bytes are never in a span.
-
 
 INPUT, OUTPUT, SYSTEM = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"
 ARGUMENTS, RESULT = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"

@@ -56,7 +56,6 @@ from saccade.record.trajectory import Sampling, Trajectory, Turn
 # A turn is a reasoning item with what the model wrote and, if it ran code, an item `code_interpreter_call`; the answer
 # is a message. Outputs of code are sent if `include` names `code_interpreter_call.outputs`. Nothing is stored.
 
-
 _OUTPUTS = "code_interpreter_call.outputs"
 _OWN_ITEMS = frozenset({"reasoning", "code_interpreter_call"})
 """Items of an earlier answer: the agent looks anew, so they are no part of the question."""
@@ -370,7 +369,6 @@ _RESPONSES = _Protocol(
     events,
     response_error,
 )
-
 
 _OTHER_HOST: Final = RequestError(OTHER_HOST, code="other_host")
 

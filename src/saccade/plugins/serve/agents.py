@@ -46,7 +46,6 @@ from saccade.tools.toolbox import Toolbox, check_recorded_tools
 
 # Counters of a server of agents, in the text format of Prometheus. They hold no text of any request.
 
-
 _BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """Upper ends of the classes of request times, in seconds."""
 

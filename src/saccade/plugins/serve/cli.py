@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from saccade.tools.setup import ToolCallSettings
     from saccade.tools.toolbox import Toolbox
 
-
 TOKEN_VARIABLE = "SACCADE_SERVE_TOKEN"
 GRACE_SECONDS = 30
 

@@ -51,7 +51,6 @@ from saccade.sandbox.result import PictureMode
 # Sessions live in `SessionTable`, pictures in `PictureStore`, pictures that stay with the client in
 # `AwaitedPictures`; this ties them to the provider.
 
-
 T = TypeVar("T")
 
 
@@ -222,7 +221,6 @@ except ModuleNotFoundError as missing:
     raise UnavailableError(
         f"serving sandboxes needs Starlette and uvicorn, which are not installed. Run: {install('serve')}"
     ) from missing
-
 
 _UNAUTHORIZED = b'{"error": "token", "message": "a bearer token is needed"}'
 _OTHER_HOST = json.dumps({"error": "host", "message": OTHER_HOST}).encode()

@@ -25,7 +25,6 @@ from saccade.sandbox.remote_codec import read_png
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-
 _log = logging.getLogger(__name__)
 
 REMEMBERED = 100_000

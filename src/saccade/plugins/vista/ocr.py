@@ -34,7 +34,6 @@ from saccade.tools.setup import ToolSetup, tool_setup
 # runs only where all its letters are straight, for less than their height. Columns all stay: words with less between
 # them would be taken for one line.
 
-
 _SIDE: Final = 736
 """Short side up to which a picture is enlarged, in pixels, as the engine itself does it."""
 _MOST_ENLARGED: Final = 2

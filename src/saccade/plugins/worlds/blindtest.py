@@ -101,11 +101,9 @@ def _crossing(xs: list[int], first: list[int], second: list[int], side: int) -> 
 
 WORLD = World("line-crossings@1", "Count the crossings of two bent lines.", LineCrossingsKnobs, draw)
 
-
 # World `nested-squares`: how many squares stand inside one another?
 #
 # Every square lies wholly inside the one before it, without touching it; all are drawn with outlines of one colour.
-
 
 NESTED_SQUARES_PROGRAM = """\
 import cv2
@@ -175,13 +173,11 @@ NESTED_SQUARES_WORLD = World(
     "nested-squares@1", "Count squares that stand inside one another.", NestedSquaresKnobs, draw_nested_squares
 )
 
-
 # World `touching-circles`: do two circles touch, do they overlap?
 #
 # Two discs or rings of different colours, in any direction from each other. The gap between their rims is at least
 # three pixels, or they overlap by as much: nobody has to judge a hair's breadth. Kind `contact` asks whether there is
 # any, kind `overlap` whether they share an area; circles that only touch (none does here) would have the first only.
-
 
 _INKS = ("red", "orange", "green", "blue", "purple", "pink")
 Kind = Literal["contact", "overlap"]
@@ -279,11 +275,9 @@ TOUCHING_CIRCLES_WORLD = World(
     "touching-circles@1", "Do two circles touch or overlap?", TouchingCirclesKnobs, draw_touching_circles
 )
 
-
 # World `circled-letter`: which letter of a word is circled?
 #
 # The oval surrounds its letter without covering it; it may run through the neighbours. All letters are lower case.
-
 
 _FACES: tuple[Face, ...] = ("sans", "sans-bold", "serif", "serif-bold", "mono")
 _WORDS = (
@@ -387,11 +381,9 @@ CIRCLED_LETTER_WORLD = World(
     "circled-letter@1", "Name the letter of a word that an oval surrounds.", CircledLetterKnobs, draw_circled_letter
 )
 
-
 # World `grid-count`: how many rows and columns has a ruled grid, empty or with a word in every cell?
 #
 # The grid has a line at every border. Row heights and column widths are equal but for the rounding to pixels.
-
 
 GridCountKind = Literal["rows", "columns", "both"]
 WORDS = """

@@ -49,16 +49,13 @@ if TYPE_CHECKING:
     from saccade.report.page import Site
     from saccade.tasks.worlds import Knobs, Split, World
 
-
 # `saccade demo`: whole episodes without a key or a GPU: text, code, what comes back, the answer.
 #
 # In the first no model is called: its turns are written here; the loop, the dialect and the sandbox are the real ones.
 # Then the model that comes with Saccade answers generated questions by itself (see `demo_tiny`). Everything is kept in
 # a run folder, and a page is made of it.
 
-
 # What the demo looks at: a street with a sign too small to read at a glance, drawn with Pillow, always the same.
-
 
 Box = tuple[int, int, int, int]
 

@@ -205,11 +205,9 @@ def _put(
 
 WORLD = World("shape-count@1", "Count shapes of one kind, apart or overlapping.", ShapeCountKnobs, draw)
 
-
 # World `pictograph`: rows of small pictures, each standing for so many; value, difference, most, all.
 #
 # The questions are of the families of InfographicVQA (Mathew et al., 2022): pictures that are counted and multiplied.
-
 
 PictographKind = Literal["value", "difference", "most", "all"]
 KINDS: tuple[PictographKind, ...] = ("value", "difference", "most", "all")
@@ -327,12 +325,10 @@ PICTOGRAPH_WORLD = World(
     "pictograph@1", "Count and multiply the small pictures of an infographic.", PictographKnobs, draw_pictograph
 )
 
-
 # World `solid-scene`: cubes, balls and cylinders on a floor, lit from one side; count, remainder, comparison, colour.
 #
 # The questions are of the families of CLEVR (Johnson et al., 2017) and CLEVR-Math (Lindström & Abraham, 2022). Solids
 # stand apart and hide nothing; each is drawn in three to five shades of one colour, with whole-number corners.
-
 
 SolidKind = Literal["count", "left", "more", "colour"]
 SOLID_SCENE_KINDS: tuple[SolidKind, ...] = ("count", "left", "more", "colour")

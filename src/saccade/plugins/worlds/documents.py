@@ -139,12 +139,10 @@ def _ask(
 
 WORLD = World("form-page@1", "Fields, prices and sums from a printed order form.", FormPageKnobs, draw)
 
-
 # World `region-map`: a map whose regions are coloured by class, with a legend; value, comparison, count and extreme.
 #
 # The questions are of the families of MapQA (Chang et al., 2022). Regions are the fields of a bent grid, with
 # whole-number corners and a border of ink around each; a field has one colour of the legend and its name on it.
-
 
 MapKind = Literal["class", "higher", "count", "highest"]
 REGION_MAP_KINDS: tuple[MapKind, ...] = ("class", "higher", "count", "highest")

@@ -24,7 +24,6 @@ from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 #
 # Points are computed in floating point and rounded to whole pixels before anything is drawn.
 
-
 Point = tuple[float, float]
 _INKS: tuple[tuple[Colour, Colour, Colour], ...] = (
     ((255, 255, 255), (20, 20, 20), (0, 0, 0)),

@@ -17,7 +17,6 @@ from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 
 # Programs that walk through a drawn maze: by flooding what is no wall, and from cell to cell.
 
-
 _DOTS = """\
 import cv2
 import numpy as np
@@ -232,12 +231,10 @@ def _picture(
 
 WORLD = World("maze@1", "Find which dot a maze leads to, or how long the way is.", MazeKnobs, draw)
 
-
 # World `path-follow`: where does a line end that crosses others on its way?
 #
 # Lines run from letters on the left to numbers on the right, in straight pieces with right-angled bends. Where two
 # cross, both go straight on; they never share a piece or a bend.
-
 
 _INKS = ("red", "orange", "green", "blue", "purple", "brown", "pink", "grey")
 _ROW = 34

@@ -28,7 +28,6 @@ from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 # World `pixel-colour`. Kinds: whether two patches on different surrounds are the same colour; the exact RGB of a patch;
 # the lightest of a row of patches; what per cent of a mosaic one colour covers; which colour covers most of it.
 
-
 Kind = Literal["same", "value", "lightest", "share", "most"]
 KINDS: tuple[Kind, ...] = ("same", "value", "lightest", "share", "most")
 _INKS = ("red", "yellow", "green", "blue", "purple", "orange")
@@ -190,12 +189,10 @@ def _mosaic(rng: Rng, cells: int) -> tuple[Image.Image, dict[str, int]]:
 
 WORLD = World("pixel-colour@1", "Compare, name or measure colours by their pixels.", PixelColourKnobs, draw)
 
-
 # World `rotated-dark-text`: read a word that is turned, mirrored, or nearly lost in the dark.
 #
 # Words are capitals of one bold face on plain paper with grain. Letters that read as others when they are turned or
 # mirrored (as N and Z, or M and W) do occur; the word as a whole has one reading that way up.
-
 
 TextKind = Literal["rotated", "dark", "mirrored"]
 WORDS = (
@@ -367,7 +364,6 @@ ROTATED_DARK_TEXT_WORLD = World(
     RotatedDarkTextKnobs,
     draw_text,
 )
-
 
 # World `spot-difference`: two pictures of the same things, but for some that changed colour, shape, or went away.
 #

@@ -22,7 +22,6 @@ from saccade.tokens.local_model import LOCAL, LocalModel
 
 # Find the weights of `saccade-tiny`, if this installation has them.
 
-
 FOLDER = Path(__file__).parent / "weights" / "tiny"
 
 
@@ -127,7 +126,6 @@ TINY: Final = replace(
     learned_dialect=lambda name: learned_dialect(FOLDER),
 )
 
-
 # What `saccade-tiny` speaks: the wire of the PyVision dialects around the bare question.
 #
 # A model of a few million parameters learns the form from its trajectories, so the prompt explains nothing. Presets:
@@ -135,7 +133,6 @@ TINY: Final = replace(
 # table), `video`, and for VISTA's form `tools` (a thought and a typed call or an answer; every tool that lacks nothing
 # is there, and none is listed) and `think` (a thought and an answer). Not for other models: nothing tells them about
 # tags, variables or tools.
-
 
 _BARE = Prompts({**FRAME, ANY: "{query}"}, "the prompts of saccade-tiny")
 _DIRECT = Prompts({**FRAME, ANY: "No code.\n{query}"}, "the prompts of saccade-tiny")

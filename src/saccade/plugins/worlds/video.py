@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from av import VideoStream
     from av.container import OutputContainer
 
-
 # Frames to an encoded clip, H.264 in MP4 or VP9 in WebM, by PyAV (extra `video`).
 #
 # The encoded bytes may differ between versions of the codec libraries; only the frames given in are the same
 # everywhere.
-
 
 VideoCodec = Literal["h264", "vp9"]
 

@@ -38,7 +38,6 @@ from saccade.tasks.worlds import Knobs, Rng, World, WorldSample
 #
 # They work by what the question says: a hue, a shape, the choices. None holds a place, a size or an answer.
 
-
 FIND = """\
 import cv2
 import matplotlib
@@ -336,12 +335,10 @@ WORLD = World(
     "visual-search@1", "Read or place a tiny detail on a sign in a large, busy picture.", VisualSearchKnobs, draw
 )
 
-
 # World `sign-close-up`: a single sign of world `visual-search`, cut out and enlarged, as a good crop shows it.
 #
 # For learning to read signs before learning to find them. The same signs, questions and choices; the middle of the sign
 # lies near the middle of the picture.
-
 
 SignCloseUpKind = Literal["letter", "number", "dot"]
 WindowPixels = Annotated[int, Field(ge=12, le=120)]

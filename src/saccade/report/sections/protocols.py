@@ -36,7 +36,6 @@ from saccade.report.words import NONE
 
 # Confidence: agreement across samples, accuracy against the number of turns and a budget.
 
-
 _BUDGETS = {"turns": "turns allowed", "calls": "calls allowed", "written": "written tokens allowed"}
 T = TypeVar("T")
 Lines = tuple[SectionRow, ...]

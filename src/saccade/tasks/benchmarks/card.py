@@ -38,7 +38,6 @@ Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 SAME_QUESTION: Final = "@question"
 """In place of a field in `Fields.group`: rows with the same question about the same media are one group."""
 
-
 BoxOrder = Literal["xyxy", "xywh", "yxyx"]
 BoxScale = Literal[0, 1, 100, 1000]
 

@@ -37,7 +37,6 @@ from saccade.record.base import clean_text
 # Loaders add `_row` (number in its file), `_file` (the file's name without its suffix), `_folder` (the name of the
 # folder it is in), `_above` (the name of the folder above that) and, where rows have keys, `_key`.
 
-
 _SHORT = 120
 
 

@@ -144,7 +144,6 @@ for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/pro
     ),
 )
 
-
 # Attacks that ask for facts: of other sessions, of the zygote's past, of the host.
 
 FACTS = attacks(
@@ -236,7 +235,6 @@ if any(str(target["host_pid"]) in str(word) for word in said if word):
 print(os.uname().nodename)
 """,
 )
-
 
 # Attacks that work on when their call has ended: siblings, threads, a keeper or a leaf that never sleeps.
 

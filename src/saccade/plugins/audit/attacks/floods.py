@@ -71,7 +71,6 @@ liar
 """,
 )
 
-
 # Attacks on resources: memory, disk, CPU time, descriptors, shared memory.
 
 _MAPS = """
@@ -288,7 +287,6 @@ attempt("oom score", lambda: open("/proc/self/oom_score_adj", "w").write("-1000"
 """,
     ),
 )
-
 
 # Attacks on the network: sockets of every family, loopback, abstract and file sockets, descriptors as cargo.
 

@@ -130,7 +130,6 @@ raise RuntimeError("format me")
 """,
 )
 
-
 # Attacks by forged reports: paths that leave the workspace, escapes for terminals, claims that cost time.
 
 _LIE = (
@@ -320,7 +319,6 @@ for s in sockets():
         may_lose_session=True,
     ),
 )
-
 
 # Attacks on the wire between guest and host: garbage, floods, forged frames, lies about lengths and pixels.
 #

@@ -198,7 +198,6 @@ ctypes.string_at(0)
     ),
 )
 
-
 # Attacks on the kernel: system calls that widen its surface or change the process's standing.
 
 KERNEL = attacks(
@@ -289,7 +288,6 @@ print(_libc.prctl(22, 2, ctypes.byref(program), 0, 0), ctypes.get_errno())
 try_quietly(raw, "seccomp", 1, 0, ctypes.byref(program))
 """,
 )
-
 
 # More attacks on rollback: the folder a session stands in, the descriptors it was born with, doubles, holes, links.
 

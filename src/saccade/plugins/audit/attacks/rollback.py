@@ -271,7 +271,6 @@ os.utime('m.bin', ns=(stamps.st_atime_ns, stamps.st_mtime_ns))
     ),
 )
 
-
 # Attacks of branches on their origin and on each other: `before` prepares, `branch` and `sibling` and `after` look.
 
 GUEST = """

@@ -222,7 +222,6 @@ number = {"x86_64": dict(robust=273, rseq=334), "aarch64": dict(robust=99, rseq=
 def call(name, *args): return _libc.syscall(*map(ctypes.c_long, (number[name], *args)))
 """
 
-
 _BACK = "os.chdir(os.environ['TMPDIR'])"
 
 

@@ -56,7 +56,6 @@ from saccade.tasks.sources.task_set import names_of, task_of
 # Retries, limits, caching and logs of model calls are inspect_ai's: what its model raises goes through unchanged, so a
 # sample that meets a limit or an outage ends as any other of its samples.
 
-
 _FINISHES = {
     "stop": FinishReason.STOP,
     "max_tokens": FinishReason.LENGTH,

@@ -31,12 +31,10 @@ from saccade.sandbox.result import RunResult
 
 __all__ = ["SaccadeSandboxEnvironment", "graded", "look", "look_again"]
 
-
 # The sandbox `saccade` of inspect_ai: Python and files for its tool `python`, isolated without containers. The jail
 # starts no programs, so a command is `python3`, also behind `bash --login -c`, or one of a few that work on files; any
 # other ends with 127. The programs of a sample share one interpreter: a variable of one is not seen by the next, a
 # changed module is.
-
 
 _INSIDE: Final = Path(__file__).with_name("inside.py")
 _CELL: Final = (

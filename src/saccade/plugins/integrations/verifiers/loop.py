@@ -36,7 +36,6 @@ from saccade.tasks.sources.task_set import names_of, task_of
 # of a trace hold neither the pictures nor the gold answer. Scores come from the trajectory that the harness leaves in
 # the trace (`trace.info["saccade"]`); without one there is nothing to score, and the trace says so.
 
-
 TRAJECTORY: Final = "saccade"
 """Where in `trace.info` the harness leaves the trajectory."""
 

@@ -44,7 +44,6 @@ from saccade.tools.measure import PixelArray
 
 # Labels of categories or of an axis: texts in a row or a column that stand evenly.
 
-
 _UNEVEN: Final = 0.04
 """Part of the distance of two labels by which one may be out of its place."""
 _SURE: Final = 0.9

@@ -24,7 +24,6 @@ from saccade.tools.measure import Look, LookArguments, look
 
 # What ChartDet and ChartOCR give: parts of a chart, and either the drawing as SVG or the graph between the parts.
 
-
 ChartTask = Literal["svg", "scg"]
 PartKind = Literal[
     "bar", "point", "slice", "marker", "line", "region", "patch", "title", "axis_tick", "category", "legend", "text"

@@ -35,7 +35,6 @@ from saccade.tools.measure import LookArguments, PixelArray, look
 # its name; points without one are named A, B, C, ... clockwise from the top, and O is a centre. A diagram with other
 # lines, or with a letter that names no point found, is `unknown`, and so is a label that could belong to two places.
 
-
 _INK: Final = 60
 """Least difference of brightness from the paper."""
 _STRAIGHT: Final = 0.04

@@ -41,7 +41,6 @@ from saccade.tools.definition import Alias, Cost, Point, ToolModel
 # It is the one figure of as many corners that a statement names; if none is named, the one that the lines of a sketch
 # bound. Where there are several, `$` stays.
 
-
 Place = tuple[float, float]
 _CORNERS: Final = {"Triangle": 3, "Pentagon": 5, "Hexagon": 6, "Heptagon": 7, "Octagon": 8}
 _BENT: Final = 12.0

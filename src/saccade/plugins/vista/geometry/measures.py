@@ -19,7 +19,6 @@ from saccade.plugins.vista.geometry.figure import Array, FormError, PlaneFigure,
 #
 # Letters are unknowns, a factor may follow another without a sign, and `\sqrt`, `\frac`, `\pi` are those of LaTeX.
 
-
 ExpressionValue = Callable[[Mapping[str, Any]], Any]
 """From values of the unknowns (numbers, or arrays of one shape) to the value of the expression."""
 

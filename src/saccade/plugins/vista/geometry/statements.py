@@ -26,7 +26,6 @@ from saccade.plugins.vista.geometry.measures import POLYGONS, MeasuredValue, bar
 # A name that leaves open which sides it means (isosceles, trapezoid, kite) takes those that the start of the search is
 # nearest to; so the residual is the smallest of the possible ones.
 
-
 _DEGREES: Final = 20.0
 """A difference of so many degrees weighs as much as one of the whole length."""
 
@@ -427,12 +426,10 @@ _READERS: Final[dict[str, Callable[[Term, PlaneFigure], list[Residual]]]] = {
     "Line": _drawn,
 }
 
-
 # Logic forms of Geometry3K in the Condition Declaration Language of FormalGeo, statement by statement.
 #
 # `Equals(LengthOf(Line(A,B)),5)` is `Equal(LengthOfLine(AB),5)` there (Zhang et al., FormalGeo, 2023). What has no
 # counterpart is left out by `as_cdl`, which says so by None.
-
 
 _OF_TWO: Final = {
     "Perpendicular": "PerpendicularBetweenLine",

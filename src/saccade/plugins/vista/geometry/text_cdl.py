@@ -20,7 +20,6 @@ from saccade.tools.definition import ToolModel
 # Reads the phrases of school books, with the signs of LaTeX or in words. A clause that no rule knows is given back
 # unread; nothing is guessed.
 
-
 _LATEX: Final = (
     (r"\$", " "),
     (r"\\(?:odot|bigodot)|⊙|\bcircle(?=\s+[A-Z]\b)", " ⊙ "),

@@ -134,11 +134,9 @@ def _chart(rng: Rng, theme: Theme, title: str, shares: dict[str, int]) -> tuple[
 
 WORLD = World("chart-pie@3", "Read shares, differences, extremes and counts from pie charts.", ChartPieKnobs, draw)
 
-
 # World `chart-scatter`: read points of a scatter chart, of one to three series, by both number axes.
 #
 # Points never touch; those of one series differ in x and in y, so that a question names one point.
-
 
 ScatterKind = Literal["value", "difference", "extreme", "count", "count-above"]
 _TITLES = ("Trees of a park", "Trial runs", "Samples of soil", "Bees on flowers", "Cups of tea")

@@ -34,7 +34,6 @@ from saccade.training.sft.synth.experts import ExpertStopped, completion
 # So a small model copies them at once, in the order in which they were read; the rest of the program is the same for
 # every question of its kind.
 
-
 _FUTURE = "from __future__ import annotations\n"
 
 

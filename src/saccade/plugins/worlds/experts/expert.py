@@ -55,7 +55,6 @@ from saccade.training.sft.synth.experts import ExpertFactory, ExpertStopped, Unf
 #
 # A slip is chosen among those that the dialect's sandbox cannot repair; what it led to is read from the observation.
 
-
 _WRONG_NAMES = ("img", "picture", "photo", "im", "source_image")
 _WRONG_PATHS = ("input.png", "picture.png", "data/0.png", "media.mp4")
 _OPENED = re.compile(r"\b(Image\.open|VideoReader)\([^)]*\)")

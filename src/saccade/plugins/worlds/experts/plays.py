@@ -21,10 +21,8 @@ from saccade.training.sft.synth.experts import ExpertStopped
 # stream chooses one of the alternatives in brackets; slots in braces are filled last, so that their text is never read
 # as a template.
 
-
 # Templates, short for tiny models and long for others. Slots: `subject` (of the question), `noun` (of what is asked
 # for), `box`, `answer`, `error`, `what` (the kind of task), `place` (a rough place in the picture).
-
 
 NOUNS = {
     "letter": "letter",

@@ -20,7 +20,6 @@ from saccade.tasks.worlds import Rng
 
 # How experts write: which styles, how long their thoughts are, how they show pictures.
 
-
 Style = Literal["crop", "compute", "consult", "mistake", "direct"]
 STYLES: tuple[Style, ...] = ("crop", "compute", "consult", "mistake", "direct")
 

@@ -177,9 +177,7 @@ _PIXELS: Final = (
     ToolStrategy("one outline or two", ("contours",), is_world("touching-circles"), _contact),
 )
 
-
 # Use the tools of geometry: the diagram as statements, the text as statements, and the solver.
-
 
 _POLYGONS: Final = ("triangle-angle", "isosceles", "right-triangle", "triangle-area", "rectangle")
 _CLOSE: Final = 0.005
@@ -252,9 +250,7 @@ _GEOMETRY: Final = (
     ToolStrategy("a circle's measure", ("image_cdl",), is_world("geometry", kinds=("circle",)), _circle),
 )
 
-
 # Use tools that measure and read coloured maps, lit solids and rows of small pictures.
-
 
 _SWATCHES: Final = 200
 """Pixels at the right of a map that the legend takes."""
@@ -373,10 +369,8 @@ _SCENES: Final = (
     ),
 )
 
-
 # Read a table off the lines that OCR gives, and work out the answers to questions of tables, in the wordings of the
 # worlds `table-arithmetic` and `form-page`.
-
 
 TextRow = list[str]
 _NUMBER: Final = re.compile(r"\$?-?\d[\d,]*(?:\.\d+)?%?")
@@ -592,10 +586,8 @@ _READING: Final = (
     ToolStrategy("a chart", ("chartocr",), is_world(*_CHARTS), _chart),
 )
 
-
 # Calls of tools that measure, read or solve, and an answer from their results. Where the tools lead to no answer, or to
 # one that the expert sees to be wrong, it says so, looks itself if a turn is left for a crop, and answers what it sees.
-
 
 _STRATEGIES: tuple[ToolStrategy, ...] = (*_PIXELS, *_SCENES, *_READING, *_GEOMETRY)
 

@@ -22,7 +22,6 @@ from saccade.record.task import parse
 # A program file is a script over names that it imports from `programs/parameters.py`. Here that import gives way to
 # assignments, and the file's docstring goes; all else stays as it is written.
 
-
 _PROGRAMS = "saccade.plugins.worlds.solvers.programs"
 
 

@@ -155,13 +155,11 @@ ROWS = RowLoader()
 LLAVA = RowLoader(from_llava)
 VERL = RowLoader(from_verl)
 
-
 # Data sets with a small JSON file for each question.
 #
 # `folders`: a folder for each question with `data.json`, as Geometry3K has it; `logic_form.json` is read into the field
 # `logic_form`, `_folder` is the folder's path in the data set. `beside`: a picture and a JSON file of the same name, as
 # V* has it; `_image` is the picture's path, `_folder` the folder's.
-
 
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 
@@ -296,8 +294,6 @@ def _pictures(row: Mapping[str, Any], folder: str) -> dict[str, Any]:
 
 PROBLEMS = RowLoader(from_problems)
 PICTURE_CHOICES_FOLDERS = FolderLoader(beside)
-
-
 _LONGEST_INDEX = 64
 _COPIES = 1_000_000
 

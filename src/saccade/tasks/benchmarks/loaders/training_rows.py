@@ -105,8 +105,6 @@ def _picture(value: object) -> object:
 
 
 PICKLED = PickledRows()
-
-
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _CONCLUSION = re.compile(r"<CONCLUSION>(.*?)</CONCLUSION>", re.DOTALL | re.IGNORECASE)
