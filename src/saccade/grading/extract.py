@@ -443,11 +443,28 @@ _NO_WAIT = re.compile(
     re.MULTILINE,
 )
 """What announces a correction, at the start of a clause."""
+_LOOKED_AGAIN = re.compile(
+    r"(?:^|[.,;:!?…)*-]|\b(?:but|however|yet))[\s,]{0,3}(?:(?:but|however|yet|then|hmm{1,9}|oops),?\s)?"
+    r"(?:(?:up)?on\s(?:a\s)?(?:(?:closer|further|second|careful|more\scareful)\s(?:look|inspection|examination|reflection|glance"
+    r"|viewing)|reflection)|(?:after\s|when\s|by\s)?(?:looking|zooming\sin|checking|counting)(?:\s(?:again|closer|closely"
+    r"|more\s(?:closely|carefully)|carefully|further|once\smore))*|after\sa\s(?:closer|second)\slook|re-?(?:counting|checking|examining)"
+    r"|let\sme\s(?:look|check|count)(?:\s(?:again|closer|once\smore))?|hmm{1,9}|oops|rather|in\sfact)"
+    r"(?:\s?[.,:;…]{1,3}\s{0,3}|\s(?=it(?:'s|\sis)\b|i\s|the\s(?:correct\s|right\s)?answer\b|[A-Ja-j]\W*$|\d))"
+    r"(?P<lead>(?:i\s(?:now\s)?(?:can\s)?(?:see|count|find|notice|think|reali[sz]e)\s(?:that\s)?)?"
+    r"(?:(?:it|that)(?:'s|\sis|\slooks)\s(?:actually\s|really\s)?|(?:the|my)\s(?:correct\s|right\s)?answer\s(?:is|should\sbe)\s)?)",
+    re.IGNORECASE,
+)
+"""What announces a second look, at the start of a clause: a short answer after it corrects the one before."""
 _SHORT_CORRECTION: Final = 12
 
 
 def _corrected(text: str, says: Says) -> str:
     """Return what follows the last correction ("no, wait") if that answers anew; else all of `text`."""
+    for again in reversed(list(_LOOKED_AGAIN.finditer(text))):
+        rest = text[again.end() :].strip()
+        short = len(rest.split()) <= (4 if again["lead"] else 1)
+        if text[: again.start()].strip() and short and says(_bare(rest)) is not None:
+            return rest
     corrections = list(_NO_WAIT.finditer(text))
     if not corrections or not text[: corrections[-1].start()].strip():
         return text
