@@ -205,8 +205,6 @@ def real_model(
     as_json: AsJson = False,
 ) -> None:
     """A small trained language model behind llama-cpp-python's server, in four dialects: how its episodes end."""
-    from dataclasses import asdict
-
     from benchmarks.real_model import DIALECTS, faults, measure_real_model, real_model_table
 
     if unknown := [name for name in only or () if name not in DIALECTS]:
@@ -216,7 +214,7 @@ def real_model(
         played = measure_real_model(python, episodes, runs, lambda what: status.update(Text(what)), only or DIALECTS)
     if not as_json:
         _console(180).print(real_model_table(played))
-    _keep({"played": [asdict(one) for one in played]}, out, as_json=as_json)
+    _keep({"played": [vars(one) for one in played]}, out, as_json=as_json)
     if found := faults(played):
         raise SaccadeError("; ".join(found))
 
