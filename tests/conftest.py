@@ -47,7 +47,7 @@ def pytest_sessionstart() -> None:
 def pytest_collection_finish() -> None:
     """What collecting has made stays to the end: no collector needs to look through it again.
 
-    It runs more rarely than by default: a tenth of the suite's time was its looking at what torch and pydantic hold.
+    It runs more rarely than by default: torch and pydantic hold much that it would look through.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

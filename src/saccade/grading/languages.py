@@ -319,41 +319,16 @@ _ENGLISH: Final = frozenset(
     "the is are was of there in and this that it to a an on for with answer shows see i we has have total so".split()  # noqa: SIM905
 )
 _UNSURE: Final = frozenset(
-    [
-        "on",
-        "altı",
-        "yüz",
-        "bin",
-        "năm",
-        "ba",
-        "tư",
-        "không",
-        "sei",
-        "neuf",
-        "cent",
-        "cents",
-        "dix",
-        "six",
-        "to",
-        "ti",
-        "ni",
-        "sex",
-        "sto",
-        "dos",
-        "once",
-        "hat",
-        "sem",
-        "nove",
-        "nu",
-        "elf",
-        "acht",
-        "tri",
-        "cinco",
-    ]
+    """
+    on altı yüz bin năm ba tư không sei neuf cent cents dix six to ti ni sex sto dos once hat sem
+    nove nu elf acht tri cinco
+    """.split()  # noqa: SIM905
 )
 """Words that are another one elsewhere; alone they count only in a text of their own language, without digits."""
 _NO_ARTICLES: Final = frozenset(("ru", "uk", "pl", "cs", "fi"))
+"""Languages without an article, so that their word for one counts."""
 _GLUING: Final = frozenset(("de", "nl", "sv", "da", "it", "hu", "fi"))
+"""Languages that write the parts of a number as one word."""
 _JOINS: Final = frozenset("e et und og och en és na și ja و και".split())  # noqa: SIM905
 _TOKEN: Final = re.compile(r"[^\s\d.,;:!?()\"'/=+*$%<>\[\]{}|\\-]+")
 _GAP: Final = re.compile(r"[\s'-]{1,2}")
