@@ -561,7 +561,7 @@ def _read(text: str, number: Numeral) -> Quantity | None:
         return None
     if DOUBT.search(before) or DOUBT.search(after) or _BOUND_BEFORE.search(before) or _BOUND_AFTER.search(after):
         return None
-    if _is_formula(before) or _is_formula(after):
+    if _is_formula(before) or _is_formula(after) or _reckons_with_letters(text, number):
         return None
     about = _ABOUT.search(before) is not None and _ROUNDED.search(before) is None
     if before.rstrip().endswith(("第", "제")):
@@ -586,6 +586,20 @@ def _read(text: str, number: Numeral) -> Quantity | None:
 
 def _is_formula(text: str) -> bool:
     return re.search(r"[√\\*^_{}|]|(?:^|\s)[+/×·-](?:\s|$)", text) is not None
+
+
+_LETTERS = r"(?:(?<![^\W_])(?:[A-Za-zα-ω]|[abcnxyz]{2,3})|\))"
+_RECKONED_BEFORE = re.compile(rf"{_LETTERS}\s?[-+*/×·÷]\Z")
+_RECKONED_AFTER = re.compile(
+    r"\s?[-+*/×·÷]\s?(?:(?:[A-Za-zα-ω]|[abcnxyz]{2,3})(?![^\W_])|\()|\([A-Za-zα-ω]?[^()]{0,30}[-+*/×·÷]\s?[A-Za-zα-ω]\s?\)"
+)
+
+
+def _reckons_with_letters(text: str, number: Numeral) -> bool:
+    """Whether a letter or a bracket is reckoned with: `x + 4`, `4-x`, `a×4`, `(n+1) - 4`, `4(x+1)`."""
+    signed = text[number.start] in "+-"
+    before = text[: number.start].rstrip() + (text[number.start] if signed else "")
+    return bool(_RECKONED_BEFORE.search(before) or _RECKONED_AFTER.match(text, number.end))
 
 
 def _scale(after: str) -> tuple[int, str]:
