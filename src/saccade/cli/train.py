@@ -15,13 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 
 from saccade.cli.ask import named
 from saccade.cli.output import ToolNames, logged, plain_column, plain_console
-from saccade.core.plugins import install
 from saccade.core.recipes import find_recipe, recipe_list
+from saccade.core.registry import install
 from saccade.errors import SettingsError, UnavailableError
 from saccade.models.registry import checkpoint_named
 from saccade.training.launch import is_first
-from saccade.training.parts import Metrics, TrainingCallback
 from saccade.training.rl.metrics import RlCallback
+from saccade.training.settings import Metrics, TrainingCallback
 from saccade.training.sft.examples import SftCallback, TrainingExamples, check_run
 
 if TYPE_CHECKING:

@@ -37,8 +37,7 @@ from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompt
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import CUT, answers_in, checked, tagged_code, was_cut
 from saccade.dialects.thyme import OUTPUT_FOLDER
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, Part, TextPart
+from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, Part, TextPart, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason

@@ -20,8 +20,7 @@ from saccade.dialects.base import Fault, FaultKind
 from saccade.dialects.calls import ReadCall, read_call
 from saccade.dialects.text import fences
 from saccade.models.base import ToolSpec
-from saccade.record.base import clean_text
-from saccade.record.content import ToolCall
+from saccade.record.content import ToolCall, clean_text
 
 
 @dataclass(frozen=True, slots=True)

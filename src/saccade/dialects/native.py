@@ -46,8 +46,18 @@ from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompt
 from saccade.dialects.question import TagGuard, question_values
 from saccade.dialects.text import blocks, checked
 from saccade.models.base import ToolSpec
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall, VideoPart
+from saccade.record.content import (
+    Action,
+    Answer,
+    Code,
+    ImagePart,
+    Message,
+    ParseError,
+    TextPart,
+    ToolCall,
+    VideoPart,
+    clean_text,
+)
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason

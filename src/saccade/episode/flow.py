@@ -31,8 +31,7 @@ from saccade.dialects.base import Dialect, Observation, Opening, opened, parsed
 from saccade.dialects.boxes import Seen, in_pixels
 from saccade.episode.shown import ShownAs, as_shown, opened_as_shown
 from saccade.models.base import Completion, Request, ToolSpec
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall
+from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason, Sampling, StopReason, TokenCounts, Turn, conversation

@@ -11,9 +11,8 @@ from pydantic import Field
 
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings
-from saccade.dialects.base import Dialect, ToolList
+from saccade.dialects.base import Dialect, ToolList, load_dialect
 from saccade.dialects.boxes import BoxSpace
-from saccade.dialects.registry import load_dialect
 from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError
 from saccade.media.decode import MediaSettings

@@ -28,8 +28,8 @@ from saccade.evals.grades import Headline, SampleFailure, add_failure
 from saccade.evals.settings import EvalSettings
 from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
-from saccade.record.base import clean_text
 from saccade.record.codec import dumps, read_lines
+from saccade.record.content import clean_text
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.benchmark import CIRCULAR, TURNED, Benchmark, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card, PaperSettings

@@ -22,8 +22,8 @@ from pydantic import JsonValue, NonNegativeFloat, NonNegativeInt, ValidationErro
 from saccade.errors import RecordError
 from saccade.media.store import MediaStore
 from saccade.models.exchanges import Exchange
-from saccade.record.base import Record, Text, clean_text
 from saccade.record.codec import append_line, recover_lines
+from saccade.record.content import Record, Text, clean_text
 
 FOLDER = "requests"
 _URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")

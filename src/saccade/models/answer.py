@@ -23,8 +23,7 @@ from saccade.core.retry import OutageError
 from saccade.models.base import Completion, StopWatch, Usage, apply_stops, check_stops, unclosed
 from saccade.models.failures import SentError, error_details
 from saccade.models.tolerances import TOLERANCES, argument_piece, parsed_arguments
-from saccade.record.base import clean_text
-from saccade.record.content import ToolCall
+from saccade.record.content import ToolCall, clean_text
 from saccade.record.execution import HostedCall
 from saccade.record.trajectory import FinishReason
 

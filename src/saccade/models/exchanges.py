@@ -25,8 +25,7 @@ from pydantic import ValidationError
 from saccade.core.disk import write_atomic
 from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Model, Request
-from saccade.record.base import Record, Text, clean_text
-from saccade.record.content import ToolCall
+from saccade.record.content import Record, Text, ToolCall, clean_text
 from saccade.record.trajectory import FinishReason
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from saccade.models.families.base import ModelFamily, SpecialToken, written
 from saccade.models.local_weights import Checkpoint
 from saccade.models.pictures import PictureRules, fitting_size
 from saccade.record.content import ImagePart, Message, TextPart, VideoPart
-from saccade.tokens.build import ChatFormatter
+from saccade.tokens.batch import ChatFormatter
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture
 

@@ -18,8 +18,7 @@ import torch
 
 from saccade.errors import ModelRefusedError
 from saccade.models.local_weights import Checkpoint, capped, logit_cap
-from saccade.tokens.batch import GridReader, LanguageNumbers, rope_positions
-from saccade.tokens.build import PromptDelta
+from saccade.tokens.batch import GridReader, LanguageNumbers, PromptDelta, rope_positions
 from saccade.tokens.caches import (
     RaggedCache,
     StateCache,

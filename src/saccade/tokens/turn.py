@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from saccade.models.base import StopWatch
 from saccade.models.local_text import TextOfTokens
 from saccade.record.trajectory import FinishReason
-from saccade.tokens.build import PromptDelta
+from saccade.tokens.batch import PromptDelta
 
 
 class ContextFullError(Exception):

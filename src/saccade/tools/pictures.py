@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from PIL import Image, ImageDraw, ImageFont
 from pydantic import Field
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import DecodeError
 from saccade.guest.video_stream import Frames, Timeline, VideoError, open_frames
 from saccade.tools.base import Tool, ToolOutcome

@@ -17,8 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from pydantic import Field, JsonValue, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
 
-from saccade.core.plugins import install
-from saccade.core.registry import Registry, described
+from saccade.core.registry import Registry, described, install
 from saccade.core.settings import Settings
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
 from saccade.errors import MediaError, SettingsError, UnavailableError

@@ -36,11 +36,9 @@ from saccade.core.disk import one_writer, write_atomic
 from saccade.core.settings import Settings, save_settings
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.folder import SETTINGS
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
-from saccade.training.parts import Metrics, TrainingCallback
-from saccade.training.settings import KeepSettings
+from saccade.training.settings import SETTINGS, KeepSettings, Metrics, TrainingCallback
 from saccade.training.weights import export
 
 Values = Mapping[str, float | int | str]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from saccade.core.disk import begin_folder, finish_folder
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.families.base import ModelFamily
 from saccade.models.local_text import LocalSettings, write_learned
@@ -23,8 +23,7 @@ from saccade.models.local_weights import Checkpoint, capped, load_checkpoint, lo
 from saccade.tokens.batch import Batch
 from saccade.tokens.caches import varlen_kernel
 from saccade.tokens.encoder import Encoder
-from saccade.training.parts import decoder_layers
-from saccade.training.settings import LoraSettings, ModelSettings
+from saccade.training.settings import LoraSettings, ModelSettings, decoder_layers
 
 _IMPOSSIBLE = -1e4
 """A log-probability whose probability is 0 in float32, and finite: 0 · -inf would be no number."""

@@ -17,8 +17,7 @@ from saccade.evals.protocols.base import Findings, Mean, Protocol, Rate, Rates, 
 from saccade.evals.rows import natural
 from saccade.grading.registry import grade_of
 from saccade.media.modes import policy
-from saccade.record.base import Name, Record, Text, clean_text
-from saccade.record.content import ImagePart, VideoPart
+from saccade.record.content import ImagePart, Name, Record, Text, VideoPart, clean_text
 from saccade.record.trajectory import CORRECT, Trajectory, conversation
 from saccade.rewards.reward import calls
 

@@ -26,10 +26,9 @@ from saccade.evals.protocols.base import (
 )
 from saccade.evals.rows import natural
 from saccade.models.base import MediaReader, Model
-from saccade.record.base import Record, Sha256, Text
-from saccade.record.content import ImagePart
+from saccade.record.content import ImagePart, Record, Sha256, Text
 from saccade.record.trajectory import Trajectory, Turn
-from saccade.rewards.judges.box import BoxJudge, BoxRule
+from saccade.rewards.judges.answer import BoxJudge, BoxRule
 from saccade.rewards.judges.client import JudgeClient, PatientRules, client_of
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules, prompt_mark
 from saccade.rewards.reward import JudgeVerdict, NoVerdict, calls

@@ -11,14 +11,13 @@ from typing import Final, Literal
 
 from pydantic import FiniteFloat, NonNegativeInt
 
-from saccade.dialects.registry import recorded_dialect
+from saccade.dialects.base import recorded_dialect
 from saccade.episode.looks import parsed
 from saccade.episode.regions import Region
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.base import Findings, Mean, Protocol, Rate, Rates, SampleRow, Studied, StudiedRun
 from saccade.evals.rows import natural
-from saccade.record.base import Name, Record, Text
-from saccade.record.content import Code, ImagePart, ToolCall, VideoPart
+from saccade.record.content import Code, ImagePart, Name, Record, Text, ToolCall, VideoPart
 from saccade.record.execution import Execution, HostedCall, Status
 from saccade.record.trajectory import Trajectory, Turn
 from saccade.rewards.reward import is_call

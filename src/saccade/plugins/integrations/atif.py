@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import RecordError, SaccadeError, UnavailableError
 from saccade.media.store import MediaStore
-from saccade.record.base import Record, clean_text
 from saccade.record.codec import loads
 from saccade.record.content import (
     Action,
@@ -29,15 +28,17 @@ from saccade.record.content import (
     Message,
     ParseError,
     Part,
+    Record,
     Role,
     TextPart,
     ToolCall,
     VideoPart,
+    clean_text,
 )
 from saccade.record.execution import Execution, HostedCall
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, TokenCounts, Trajectory, Turn
-from saccade.training.sft.curate.stage import Media
+from saccade.training.sft.curate.pipeline import Media
 from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, write_documents
 

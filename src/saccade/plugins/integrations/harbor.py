@@ -18,7 +18,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final
 
-from saccade.core.plugins import DISTRIBUTION
+from saccade.core.registry import DISTRIBUTION
 from saccade.core.settings import Settings, to_toml
 from saccade.dialects.question import question_text
 from saccade.errors import DataError

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Self
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import DIALECTS
+from saccade.dialects.base import DIALECTS, Dialect
 from saccade.episode.ask import AskSettings, check_speaks, planned, suited
 from saccade.episode.drive import EventCallback, begun, run_episode, unwatched
 from saccade.episode.flow import Ask, Event, Plan

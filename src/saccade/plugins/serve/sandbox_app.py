@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from saccade.core.plugins import install, own_version
+from saccade.core.registry import install, own_version
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
 from saccade.errors import (
     IsolationError,

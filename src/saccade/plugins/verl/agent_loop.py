@@ -19,29 +19,26 @@ import torch
 from PIL import Image
 
 from saccade.core.settings import load_settings
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import MediaReader
 from saccade.models.local_weights import CheckpointTokens, load_tokens
 from saccade.models.pictures import decoded_picture
-from saccade.plugins.verl.mapping import located
+from saccade.plugins.verl.mapping import located, verl_of
 from saccade.plugins.verl.said import keep_warnings
-from saccade.plugins.verl.settings import verl_of
 from saccade.record.content import ImagePart
 from saccade.record.task import Task
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.registry import sandbox_at
-from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.settings import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture, image_parts
 from saccade.tokens.turn import ContextFullError, SampledTurn, Slot, TurnRequest, TurnState, start_turn
 from saccade.tools.toolbox import Toolbox
-from saccade.training.folder import SETTINGS
 from saccade.training.rl.engines.server import BusyClock
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.rollout import Rollout
@@ -49,6 +46,7 @@ from saccade.training.rl.rollouts import RolloutResources, RolloutTiming, Watche
 from saccade.training.rl.scoring import Scorer, load_scorer
 from saccade.training.rl.settings import RlSettings
 from saccade.training.rl.tasks import TaskList, as_list, validation_tasks
+from saccade.training.settings import SETTINGS
 
 # verl 0.9.1 decodes the ids of a rollout and gives the text, with all pictures, to the checkpoint's processor, of whose
 # output it takes the pictures' tensors alone (`AgentLoopWorker._compute_multi_modal_inputs`). In that text a program

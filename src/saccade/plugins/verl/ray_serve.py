@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import MediaError, UnavailableError
 from saccade.plugins.verl.local_ray import START_SECONDS, local_ray
 from saccade.record.execution import Status

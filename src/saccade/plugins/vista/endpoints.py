@@ -24,7 +24,7 @@ import httpx
 from pydantic import Field, TypeAdapter
 
 from saccade.core.http import Server, is_outage
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.core.retry import OutageError, RetryPolicy, retry_after
 from saccade.errors import (
     MissingMediaError,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from pydantic import Field
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext

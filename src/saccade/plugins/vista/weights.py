@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 from pydantic import Field
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext, wrong_format

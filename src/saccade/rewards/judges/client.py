@@ -27,8 +27,7 @@ from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, 
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.models.exchanges import KeptModel
 from saccade.models.hosted import HostedModel
-from saccade.record.base import Record, clean_text
-from saccade.record.content import Message
+from saccade.record.content import Message, Record, clean_text
 from saccade.record.trajectory import FinishReason, Sampling
 from saccade.rewards.reward import NoVerdict
 

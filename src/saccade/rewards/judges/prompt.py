@@ -22,8 +22,7 @@ from saccade.core.registry import did_you_mean
 from saccade.core.settings import Settings
 from saccade.errors import PromptFileError
 from saccade.models.base import MediaReader
-from saccade.record.base import Record, clean_text
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import ImagePart, Message, Record, TextPart, clean_text
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, strict_verdict
 from saccade.rewards.reward import JudgeVerdict
 

@@ -27,8 +27,16 @@ from saccade.tasks.benchmarks.benchmark import Benchmark, card_of_split, forms_o
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.rows import load_loader
 from saccade.tasks.benchmarks.make_task import draft, task_id
-from saccade.tasks.benchmarks.media_files import MediaFiles, items
-from saccade.tasks.benchmarks.row_files import FieldError, RowProblem, SourceRow, as_text, first_value, matches
+from saccade.tasks.benchmarks.row_files import (
+    FieldError,
+    MediaFiles,
+    RowProblem,
+    SourceRow,
+    as_text,
+    first_value,
+    items,
+    matches,
+)
 
 
 def card_ids() -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from saccade.errors import DataError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import RewardParameter, Task
 from saccade.tasks.benchmarks.row_files import RowProblem
-from saccade.tasks.sources.readers import SourceReader, Spot, TaskSummary, WorldReader
+from saccade.tasks.sources.folder import SourceReader, Spot, TaskSummary, WorldReader
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader
 from saccade.tasks.sources.row_tasks import SEARCH, with_open
 from saccade.tasks.sources.settings import SourceSettings, Turns, check_weights, most_in_shares, parse_source

@@ -33,7 +33,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
 from saccade.sandbox.base import Binding, Limits, Sandbox, Session, SessionOptions
 from saccade.sandbox.isolation import Isolation
-from saccade.tokens.build import TokenStream, token_trajectory
+from saccade.tokens.batch import TokenStream, token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.turn import ContextFullError, Engine, Slot, TurnRequest

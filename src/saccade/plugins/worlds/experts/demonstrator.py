@@ -27,7 +27,7 @@ from saccade.plugins.worlds.solvers import solver_for
 from saccade.record.content import Action, Answer, Code, ImagePart, Message
 from saccade.record.task import Task, parse
 from saccade.record.trajectory import FinishReason
-from saccade.training.sft.synth.experts import ExpertStopped, completion
+from saccade.training.sft.synth.settings import ExpertStopped, completion
 
 # A program that first says what it was given: names, numbers and choices out of its question.
 #

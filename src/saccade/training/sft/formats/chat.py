@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from saccade.errors import RecordError
-from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Role
+from saccade.record.content import ImagePart, Role, clean_text
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.benchmarks.row_files import FieldError
-from saccade.tasks.sources.readers import check_media, edited
+from saccade.tasks.sources.folder import check_media, edited
 from saccade.training.sft.formats.conversation import (
     IMAGE,
     VIDEO,

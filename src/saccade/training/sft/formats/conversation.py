@@ -22,11 +22,9 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from saccade.dialects.base import Dialect, join_texts
-from saccade.dialects.registry import recorded_dialect
+from saccade.dialects.base import Dialect, join_texts, recorded_dialect
 from saccade.errors import RecordError, RegistryError, SaccadeError
 from saccade.media.store import MediaStore
-from saccade.record.base import clean_text
 from saccade.record.content import (
     Action,
     Answer,
@@ -37,13 +35,14 @@ from saccade.record.content import (
     Role,
     TextPart,
     VideoPart,
+    clean_text,
     escape_places,
     unescape_places,
 )
 from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import FinishReason, Provenance, StopReason, Trajectory, Turn, conversation
-from saccade.training.sft.curate.stage import Media
+from saccade.training.sft.curate.pipeline import Media
 from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, find_rows, read_rows, write_jsonl
 

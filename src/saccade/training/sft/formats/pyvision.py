@@ -21,10 +21,9 @@ from typing import Any, Final, cast
 
 from saccade.errors import RecordError, SaccadeError
 from saccade.media.store import MediaStore
-from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Role, escape_places, unescape_places
+from saccade.record.content import ImagePart, Role, clean_text, escape_places, unescape_places
 from saccade.record.trajectory import Trajectory
-from saccade.training.sft.curate.stage import Media
+from saccade.training.sft.curate.pipeline import Media
 from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 from saccade.training.sft.formats.chat import ENVIRONMENTS, TaskRowCodec, hint_of, task_fields
 from saccade.training.sft.formats.conversation import (

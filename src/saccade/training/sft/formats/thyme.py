@@ -19,8 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.dialects.thyme import OUTPUT_FOLDER
 from saccade.errors import RecordError
 from saccade.record.content import ImagePart, escape_places

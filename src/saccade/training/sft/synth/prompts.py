@@ -25,7 +25,7 @@ from saccade.record.content import ImagePart, MediaPart
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Trajectory
 from saccade.rewards.judges.prompt import JudgePrompt, judge_prompt
-from saccade.rewards.registry import ExactMatch
+from saccade.rewards.reward import ExactMatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.training.sft.curate.stage import (
+from saccade.training.sft.curate.pipeline import (
     KEEP,
     Drop,
     FilterContext,
