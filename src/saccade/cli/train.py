@@ -398,7 +398,7 @@ class TrainScreen(TrainingCallback, ABC):
         """Return the numbers of a step as a short text."""
 
     def saved(self, path: Path) -> None:
-        """Name the folder, if it is the trained model."""
+        """Print the folder of the trained model; checkpoints on the way are not mentioned."""
         if path.name == "model":
             self.print(f"trained model: {path}")
 

@@ -475,7 +475,7 @@ class _Talk:
         return " ".join([detail, *([CUT] if cut else []), *([left.note] if left is not None else [])])
 
     def end(self, reason: StopReason, detail: str = "") -> EpisodeOutcome:
-        """Return the episode, ended."""
+        """Return the outcome of an episode that ends here, for this reason."""
         return EpisodeOutcome(self.plan.opening.messages, tuple(self.turns), reason, detail, self.model)
 
     def _show(self, observation: Observation) -> StopReason | None:

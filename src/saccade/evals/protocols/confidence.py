@@ -389,7 +389,7 @@ def token_findings(rows: Sequence[TokenUsageRow], about: StudiedRun) -> TokenEco
 
 
 def point(label: str, rows: Sequence[TokenUsageRow]) -> TokenPoint:
-    """Return some samples as a point."""
+    """Return the point of some samples in the plot: their mean accuracy and mean tokens."""
     rates = Rates(rows)
     means = rates.means([[getattr(row, amount) for row in rows] for amount in _AMOUNTS])
     return TokenPoint(
@@ -401,7 +401,7 @@ def point(label: str, rows: Sequence[TokenUsageRow]) -> TokenPoint:
 
 
 def _estimated(shown: Sequence[ImagePart | VideoPart], budget: str) -> int | None:
-    """Return visual tokens by the sizes of the pictures; None where one cannot be reckoned so."""
+    """Return visual tokens by the sizes of the pictures; None if one of them cannot be estimated."""
     rule = policy(budget)
     if rule is None or any(isinstance(part, VideoPart) for part in shown):
         return None

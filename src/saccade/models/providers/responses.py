@@ -112,7 +112,7 @@ class ResponseReader:
         """What goes back before the next call."""
 
     def piece(self, sent: Sent, *, asked_whole: bool = False) -> None:
-        """An event of a stream, or the response as a whole."""
+        """Read an event of a stream, or a whole response."""
         if sent.whole is not asked_whole:
             self._answer.bend("whole" if sent.whole else "streamed")
         if sent.whole:

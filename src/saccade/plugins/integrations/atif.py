@@ -303,7 +303,7 @@ def _totals(turns: Iterable[Turn], steps: int) -> Row:
 
 
 def is_own(document: atif.Trajectory) -> bool:
-    """Whether Saccade wrote it."""
+    """Return whether Saccade wrote the document."""
     return isinstance((document.extra or {}).get(SPACE), dict)
 
 
@@ -314,7 +314,7 @@ def own_media(document: atif.Trajectory) -> Iterator[tuple[str, Row]]:
 
 
 def read_own(document: atif.Trajectory, media: MediaByPath) -> Trajectory:
-    """Return the trajectory. `media` is path -> what lies there.
+    """Return the trajectory of a document that Saccade wrote. `media` maps each path to the file there.
 
     Raises:
         RecordError: a step has lost its `extra.saccade`, a field is unknown or wrong, a picture is not among `media`.

@@ -348,7 +348,7 @@ _EXAMPLES: Final[Mapping[str, _Entry]] = {
 
 
 def examples() -> list[dict[str, Any]]:
-    """Return all of them as JSON: `name`, `family`, `seconds`, `tiny`, `dialects`, `question`, `choices`, `media`
+    """Return the examples as JSON: `name`, `family`, `seconds`, `tiny`, `dialects`, `question`, `choices`, `media`
     (types), `thumbnail`.
 
     One that cannot be drawn here, since a package or its world is missing, has `name`, `family`, `seconds`, `problem`.

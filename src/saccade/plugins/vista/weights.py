@@ -364,7 +364,7 @@ class GroundingArguments(LookArguments):
 
 
 class GroundedBox(ToolModel):
-    """One thing, in pixels of the whole image."""
+    """A thing that was found; its box is in pixels of the whole image."""
 
     box: tuple[float, float, float, float]
     phrase: str

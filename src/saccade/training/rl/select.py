@@ -51,7 +51,7 @@ class Selection:
     """Best first where the rule ranks, else in the given order."""
 
     def __len__(self) -> int:
-        """Return rollouts that enter the loss."""
+        """Return how many rollouts enter the loss."""
         return len(self.rollouts)
 
     @property

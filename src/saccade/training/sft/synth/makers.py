@@ -316,9 +316,8 @@ class HintedModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """Return the model's reply to the request, with the hint at the end of the user's first message.
-
-        Raises what it raises.
+        """Return the model's reply to the request, with the hint at the end of the user's first message. Raises as
+        the model does.
         """
         messages = list(request.messages)
         at = next((number for number, message in enumerate(messages) if message.role == "user"), None)
