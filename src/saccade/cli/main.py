@@ -210,7 +210,6 @@ class VerbGroup(typer.core.TyperGroup):
 
 @cache
 def _app() -> typer.Typer:
-    """Return the root command."""
     app = typer.Typer(
         cls=VerbGroup,
         help="Vision-language models that look again: Python in a sandbox, pictures back.",

@@ -134,7 +134,6 @@ def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
 
 
 async def _new_since(runs: Sequence[Path]) -> AnyProtocol:
-    """Return the protocol that says what is new since these runs."""
     from saccade.evals.protocols.study import Emergence, Study, emergence, study
 
     rows: list[UsedRow] = []

@@ -163,7 +163,6 @@ class Registry(Generic[T]):
         return merged, owners
 
     def ids(self) -> tuple[str, ...]:
-        """Return all ids, by name and then by version."""
         return tuple(sorted(self.entries, key=_order))
 
     def names(self) -> tuple[str, ...]:
@@ -408,7 +407,6 @@ class Reference:
 
     @property
     def is_file(self) -> bool:
-        """Whether the place is a file."""
         return self.place.endswith(".py")
 
     @property

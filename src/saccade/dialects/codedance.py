@@ -148,11 +148,9 @@ class CodeDanceDialect(Dialect):
         return _response((*parts, TextPart(text=self.prompts.fill(REMINDER))), pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """Return the reason as a tool response."""
         return _response((TextPart(text=self.prompts.fill(CORRECTION, {"reason": reason})),), pictures)
 
     def ask_for_answer(self) -> Message | None:
-        """Return a last tool response that asks for the answer."""
         return _message((TextPart(text=self.prompts.fill(LAST)),))
 
 

@@ -144,7 +144,6 @@ class CodeVDialect(Dialect):
         return _output(GUARD.escape(text), shown(execution, SOURCES), pictures)
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """Return the reason as sandbox output."""
         return _output(self.prompts.fill(CORRECTION, {"reason": reason}), (), pictures)
 
 

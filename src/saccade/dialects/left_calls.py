@@ -128,7 +128,6 @@ def left_call(text: str, functions: Sequence[ToolSpec] = ()) -> LeftCall | None:
 
 
 def _read(text: str, form: Form, functions: Sequence[ToolSpec]) -> tuple[ToolCall | Fault, str]:
-    """Return the call at the beginning of `text`, and what follows it."""
     for tagged in _TAGGED:
         found = tagged.call(text, functions)
         if found is not None:

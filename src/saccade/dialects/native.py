@@ -129,11 +129,9 @@ class NativeDialect(Dialect):
 
     @property
     def functions(self) -> tuple[ToolSpec, ...]:
-        """All that the model may call."""
         return (PYTHON, *self.tools)
 
     def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
-        """Return `with_calls`, which `parse` reads."""
         return with_calls(text, calls)
 
     def open(self, task: Task) -> Opening:

@@ -217,7 +217,6 @@ class PyVisionDialect(Dialect):
         return Observation(Message(role="user", parts=parts), bound, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """Return the reason in the form of an error."""
         text = f"<interpreter>{self.prompts.fill(CORRECTION, {'reason': reason})}</interpreter>\n"
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 

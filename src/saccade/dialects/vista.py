@@ -171,7 +171,6 @@ class VistaDialect(Dialect):
         return Observation(Message(role="user", parts=join_texts(parts)), bindings, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation:
-        """Return the reason, a sentence of `parse`, as a result."""
         text = self._result(self.prompts.fill(CORRECTION, {"reason": reason}))
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 

@@ -390,7 +390,6 @@ class _Talk:
         return StopReason.TURN_LIMIT if self._turns_left() == 0 else None
 
     def effect(self, action: Code | ToolCall) -> Run | Call:
-        """Return what is to be run."""
         if isinstance(action, Code):
             bindings, self.unbound = self.unbound, {}
             return Run(action.code, bindings, tuple(self.turns))
@@ -475,7 +474,6 @@ class _Talk:
         return " ".join([detail, *([CUT] if cut else []), *([left.note] if left is not None else [])])
 
     def end(self, reason: StopReason, detail: str = "") -> EpisodeOutcome:
-        """Return the outcome of an episode that ends here, for this reason."""
         return EpisodeOutcome(self.plan.opening.messages, tuple(self.turns), reason, detail, self.model)
 
     def _show(self, observation: Observation) -> StopReason | None:

@@ -66,12 +66,10 @@ class RunFolder:
 
     @property
     def ids(self) -> frozenset[str]:
-        """Ids of the trajectories that are here."""
         return frozenset(self._ids)
 
     @property
     def path(self) -> Path:
-        """The file of trajectories."""
         return self.root / TRAJECTORIES
 
     def next_rollout(self, task_id: str) -> int:

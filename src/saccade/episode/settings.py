@@ -66,7 +66,6 @@ class SessionLimits(Settings):
         return changed
 
     def over(self, limits: Limits) -> Limits:
-        """Return `limits` with these in place of its own."""
         overrides = {name: value for name, value in self.model_dump().items() if value is not None}
         if self.wall_seconds is not None:
             overrides.setdefault("cpu_seconds", max(limits.cpu_seconds, math.ceil(self.wall_seconds)))

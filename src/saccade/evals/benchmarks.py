@@ -155,7 +155,6 @@ class CardSource:
                 yield row
 
     def _all(self) -> Iterator[SourceRow | RowProblem]:
-        """Yield the rows that the card takes."""
         for row in load_loader(self.benchmark.card.loader.id).rows(self.benchmark.files):
             if isinstance(row, RowProblem) or matches(row.fields, self.benchmark.card.only):
                 yield row

@@ -167,7 +167,6 @@ class EvalProgress:
 
     @property
     def done(self) -> int:
-        """Samples that are over."""
         return self.skipped + self.played + self.failed
 
     @property

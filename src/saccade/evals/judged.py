@@ -264,7 +264,6 @@ class _Pass:
             watch(progress)
 
     def headed(self, file: Path) -> Iterator[Trajectory]:
-        """Return the trajectories with their verdicts."""
         return map(self._headed, read_lines(file, Trajectory))
 
     def _headed(self, trajectory: Trajectory) -> Trajectory:

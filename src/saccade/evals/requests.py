@@ -170,8 +170,6 @@ def _folded(body: JsonValue, known: dict[str, int]) -> tuple[JsonValue, list[Jso
 
 
 def _stored(body: JsonValue, store: MediaStore) -> JsonValue:
-    """Return the body with every picture in the store and its name in its place."""
-
     def away(text: str) -> str:
         if len(text) < _SHORT:
             return text

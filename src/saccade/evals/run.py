@@ -84,7 +84,6 @@ class EvalSample:
 
     @property
     def id(self) -> str:
-        """The id that its trajectory will have."""
         return f"{self.item.id}#{self.rollout}"
 
     def seed(self, base: int) -> int:

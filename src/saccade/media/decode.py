@@ -489,7 +489,6 @@ class OwnMediaSettings(MediaSettings):
 
     @property
     def video_limits(self) -> VideoLimits:
-        """For reading videos."""
         return VideoLimits(data_bytes=self.max_video_bytes)
 
 

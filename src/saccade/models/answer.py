@@ -51,7 +51,6 @@ class _Events:
         self._name = ""
 
     def feed(self, text: str, *, last: bool = False) -> Iterator[Sent]:
-        """Yield the events that are complete with `text`."""
         *lines, self._rest = _LINE.split(self._rest + text)
         if last:
             lines += [self._rest.rstrip("\r"), ""]
@@ -209,17 +208,14 @@ class Listener:
 
     @property
     def wants_pieces(self) -> bool:
-        """Whether someone listens."""
         return self._on_text is not None
 
     def begin(self) -> None:
-        """Begin a try."""
         if self._heard and self._on_text is not None:
             self._on_text("")
         self._heard = False
 
     def hear(self, piece: str) -> None:
-        """Take the next piece of the text."""
         if piece and self._on_text is not None:
             self._heard = True
             self._on_text(piece)
@@ -285,7 +281,6 @@ class PartialAnswer:
         self.watch = StopWatch(self.stops)
 
     def add_text(self, piece: str) -> None:
-        """Add the next piece of text."""
         if piece:
             self.end_thought()
             self._write(piece)
@@ -313,7 +308,6 @@ class PartialAnswer:
         self.note(text)
 
     def end_thought(self) -> None:
-        """End the thought: something else follows."""
         if self._thinking:
             self._thinking = False
             self._write("</think>")

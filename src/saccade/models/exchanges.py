@@ -173,7 +173,6 @@ class KeptModel:
         return Completion(text=reply.text, finish=reply.finish, tool_calls=reply.tool_calls, model=reply.model)
 
     async def close(self) -> None:
-        """Close the model."""
         await self._model.close()
 
     def _asked(self, request: Request) -> str:

@@ -500,7 +500,6 @@ class SandboxFile:
 
     @property
     def upload(self) -> tuple[str, bytes, str]:
-        """As the client packages take it."""
         return self.name, self.data, self.mime
 
 

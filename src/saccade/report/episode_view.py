@@ -399,7 +399,6 @@ class EpisodeView:
 
     @property
     def title(self) -> str:
-        """The title of a page with this episode only."""
         return self.trajectory.task.question
 
 

@@ -206,7 +206,6 @@ class ByTag:
     tagged: Mapping[str, RewardPreset]
 
     def of(self, task: Task) -> RewardPreset:
-        """Return the preset for a task."""
         return next((preset for tag, preset in self.tagged.items() if tag in task.tags), self.usual)
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:

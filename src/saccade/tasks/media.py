@@ -149,7 +149,6 @@ class NamedBytes(bytes):
     name: str
 
     def __new__(cls, data: bytes, name: str) -> NamedBytes:
-        """Copies `data`."""
         made = super().__new__(cls, data)
         made.name = name
         return made

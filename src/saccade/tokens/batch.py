@@ -103,7 +103,6 @@ class BatchRow:
     pictures: tuple[PromptPicture, ...]
 
     def __len__(self) -> int:
-        """Return tokens."""
         return len(self.ids)
 
 
@@ -121,7 +120,6 @@ class Batch:
 
     @property
     def packed(self) -> bool:
-        """Whether several trajectories are in one row."""
         return len(self.spans) > len(self.ids)
 
     def lay_out(self, values: Sequence[NDArray[Any]], fill: float | bool) -> torch.Tensor:
@@ -340,7 +338,6 @@ class ChatFormatter:
     """
 
     def __init__(self, encoder: Encoder, name: str) -> None:
-        """`name` is the trajectory's, for messages."""
         self._encoder = encoder
         self._family = encoder.family
         self._name = name
@@ -454,7 +451,6 @@ class TokenStream:
     """
 
     def __init__(self, encoder: Encoder, name: str) -> None:
-        """`name` is the episode's, for messages."""
         self._encoder = encoder
         self._framing = ChatFormatter(encoder, name)
         self._messages: tuple[Message, ...] = ()
@@ -476,7 +472,6 @@ class TokenStream:
         return PromptDelta(ids, pictures, dropped)
 
     def add_sampled(self, ids: tuple[int, ...], text: str) -> None:
-        """Add a sampled turn, and its text as recorded."""
         self._ids, self._text = ids, text
 
 

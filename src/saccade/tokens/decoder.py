@@ -280,7 +280,6 @@ class TransformersEngine:
         return list(BatchDecoder(self, seeds).slots)
 
     def make_batch(self, sequences: Sequence[TokenSequence]) -> SequenceBatch:
-        """Make the batch of `sequences`, with a cache of its own."""
         return SequenceBatch(self.policy, self._pictures, sequences, self._most, self._cache_bytes)
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:

@@ -433,7 +433,6 @@ class SelectFrames(Tool[SelectFramesArguments, SelectFramesResult]):
 
 
 def _numbers(arguments: SelectFramesArguments, timeline: Timeline) -> list[int]:
-    """Return the numbers of the frames that are wanted."""
     count = len(timeline.starts)
     for number in arguments.frames or ():
         if number >= count:

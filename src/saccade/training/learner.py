@@ -267,7 +267,6 @@ class Learner:
         return [Pass(rows) for rows in self.processes.balanced_shares(passes, sizes) if rows is not None]
 
     def backward(self, loss: torch.Tensor, *, counts: bool = True) -> None:
-        """Add the gradient of a part of the loss."""
         torch.autograd.backward(loss if counts else loss * 0.0)
 
     def gradient_norm(self, clip: float) -> float:
@@ -283,7 +282,6 @@ class Learner:
         self.zero_grad()
 
     def zero_grad(self) -> None:
-        """Drop the gradient."""
         for parameter in self._weights.values():
             parameter.grad = None
 

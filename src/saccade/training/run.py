@@ -68,11 +68,9 @@ class TrainingJournal:
             self._tracker.log(dict(values), step=step)
 
     def sample(self, step: int, values: Values) -> None:
-        """Write a sample of the model after `step` steps."""
         _append(self._out / "samples.jsonl", {"step": step, **values})
 
     def close(self) -> None:
-        """Flush and close."""
         if self._board is not None:
             self._board.close()
         if self._tracker is not None:
@@ -236,7 +234,6 @@ class ActiveRun:
         return bool(every) and (self.state.step == self.total or self.state.step % every == 0)
 
     def record(self, state: RunState, values: Metrics) -> None:
-        """Record a step, after which the run is at `state`."""
         self.state = state
         if self._journal is not None:
             self._journal.metrics(state.step, values)

@@ -224,7 +224,6 @@ class Trainable:
 
     @property
     def model(self) -> Any:
-        """The transformers model, adapters inside."""
         return self.checkpoint.model
 
     @property
@@ -234,15 +233,12 @@ class Trainable:
         return "flash" in attention and self.encoder.family.attention == "full"
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """Return the trained weights by name."""
         return {name: value for name, value in self.model.named_parameters() if value.requires_grad}
 
     def autocast(self) -> torch.autocast:
-        """Return the context of a forward pass."""
         return torch.autocast(self.checkpoint.device.type, torch.bfloat16, enabled=self.low_precision)
 
     def is_vision(self, name: str) -> bool:
-        """Return whether the parameter of that name belongs to the vision tower."""
         return _within(name, self.encoder.family.vision_parts)
 
     def is_projector(self, name: str) -> bool:

@@ -247,7 +247,6 @@ def findings(rows: Sequence[ConfidenceRow], about: StudiedRun) -> Confidence:
 
 
 def _exactly(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
-    """Return the accuracy of the samples with each value of `number`."""
     values = sorted({value for row in rows if (value := number(row)) is not None})
     columns = [[row.correct if number(row) == value else None for row in rows] for value in values]
     counts = [sum(number(row) == value for row in rows) for value in values]

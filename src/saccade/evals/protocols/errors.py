@@ -47,7 +47,6 @@ class ErrorClass(StrEnum):
 
     @property
     def words(self) -> str:
-        """What it is called."""
         return _TITLES[self]
 
     @property
@@ -88,7 +87,6 @@ class ErrorRow(SampleRow):
     """Of the estimated classes: those that nothing here could tell, for want of gold or of a judge."""
 
     def has(self, error: ErrorClass) -> bool:
-        """Whether an error of that class is in the sample."""
         return any(step.error is error for step in self.errors)
 
 

@@ -121,7 +121,6 @@ class _Boxes:
         self.full = {item.part.sha256 for item in trajectory.task.media}
 
     def turn(self, number: int, parts: Sequence[ImagePart]) -> tuple[JudgeVerdict, ...]:
-        """Return the verdicts on the pictures of one turn."""
         said = [region for region in self.regions if region.turn == number and region.said and not region.picture]
         loose = [part for part in parts if part.sha256 not in self.seen and part.sha256 not in self.full]
         # One figure may show all that was cut out; as many pictures as regions come in the same order.

@@ -332,7 +332,6 @@ class _Walk:
             self.visit(node)
 
     def visit(self, node: ast.AST) -> None:
-        """Visit a node and everything in it."""
         match node:
             case ast.FunctionDef(name=name, body=body) | ast.AsyncFunctionDef(name=name, body=body):
                 inside = _Walk(self.reader, Did())
@@ -365,7 +364,6 @@ class _Walk:
         self.loops -= looped
 
     def is_computed(self, node: ast.AST) -> bool:
-        """Whether a number was computed for this expression."""
         match node:
             case ast.Name(id=name):
                 return name in self.reader.computed
@@ -500,7 +498,6 @@ class _Walk:
         return ""
 
     def _made(self, node: ast.Call, func: ast.expr, args: list[ast.expr]) -> str:
-        """Return the same of a call."""
         name = self._dotted(func)
         method = func.attr if isinstance(func, ast.Attribute) else ""
         owner = self._picture(func.value) if isinstance(func, ast.Attribute) else ""

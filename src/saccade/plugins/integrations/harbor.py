@@ -86,7 +86,6 @@ class _HarborForm:
     settings = HarborSettings
 
     def write(self, task: Task, store: MediaStore, root: Path, settings: HarborSettings) -> Path:
-        """Write the folder of a task, as `write_harbor_task`."""
         return write_harbor_task(task, store, root, settings.requirement)
 
 

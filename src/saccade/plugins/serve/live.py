@@ -105,7 +105,6 @@ class LiveEvents:
         )
 
     def _text(self, piece: str) -> str:
-        """Return `piece` and all the text behind it that is there already, as one event."""
         again = not piece
         while self._heard and isinstance(following := self._heard[0], Wrote):
             self._heard.popleft()
@@ -443,7 +442,6 @@ class LivePage:
         self._checks = asyncio.Semaphore(_CHECKS)
 
     def routes(self) -> list[Route]:
-        """Return the routes of the page."""
         return [
             Route(PAGE, _page),
             Route("/live/about", self._guarded(self._about)),

@@ -123,7 +123,6 @@ class GroupTable(Generic[T]):
         self._groups: dict[str, _Group[T]] = {}
 
     def __len__(self) -> int:
-        """Return groups that are not over."""
         return len(self._groups)
 
     async def join(self, uid: str, number: int, count: int, play: Callable[[], Awaitable[Sequence[T]]]) -> T:
@@ -345,7 +344,6 @@ class Carried:
     """Rollouts of the group that were played again."""
 
     def packed(self) -> dict[str, bytes]:
-        """Pack as an extra field."""
         return {_FIELD: pickle.dumps(self)}
 
     @staticmethod
@@ -362,7 +360,6 @@ class EpisodeWorker:
     def __init__(
         self, settings: RlSettings, out: Path, sandbox: Sandbox, dialect: Dialect, tools: Toolbox | None
     ) -> None:
-        """Use `open_worker`."""
         self.settings, recipe = settings, settings.recipe
         self.groups: GroupTable[PlayedRollout] = GroupTable(verl_of(settings).turn_seconds)
         self.store = MediaStore(out / "rollouts" / MEDIA, limits=recipe.media.limits)

@@ -48,7 +48,6 @@ class QueuedRollout:
 
     @property
     def uid(self) -> str:
-        """Of its group."""
         return self.key.split("_")[0]
 
 

@@ -222,7 +222,6 @@ class Ocr(Tool[OcrArguments, OcrResult]):
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Load the three models."""
         with self._lock:
             if self._engine is None:
                 self._engine = _load()

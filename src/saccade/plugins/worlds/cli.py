@@ -382,7 +382,6 @@ class ExamRow:
     target: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return JSON for a file."""
         return asdict(self)
 
 
@@ -405,7 +404,6 @@ async def hold_exam(exam: Exam, n: int, model: Model, out: Path, tell: Tell = _q
 
 
 async def _sat(name: str, settings: SynthSettings, model: Model, out: Path, tell: Tell) -> int:
-    """Return right answers to the tasks of `settings`."""
     dialect = load_dialect(settings.dialect)
     folder = RunFolder(out)
     listed = Jobs(settings)

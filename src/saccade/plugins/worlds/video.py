@@ -120,7 +120,6 @@ class Thing:
 
     @property
     def name(self) -> str:
-        """Such as `red circle`."""
         return f"{self.colour} {self.shape}"
 
     def box(self, frame: int) -> Box:
@@ -256,7 +255,6 @@ class Length:
 
     @property
     def half(self) -> int:
-        """Frames in half a second."""
         return self.fps // 2
 
     def span(self, first: int, end: int) -> Span:

@@ -234,7 +234,6 @@ class BoxJudge:
     rule: BoxRule = field(default_factory=BoxRule)
 
     async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
-        """Return a verdict for each of the `turns`."""
         made = self.verdicts(trajectory)
         return tuple(verdict if number in turns else None for number, verdict in enumerate(made))
 

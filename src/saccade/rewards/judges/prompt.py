@@ -44,7 +44,6 @@ class ScoreRules(AskRules):
     as a number on the last line; or the words of the last line -> the score that each means."""
 
     def asked_with(self, prompt: PromptChoice) -> ScoreRules:
-        """Return these rules with another prompt."""
         return self.model_copy(update={"prompt_file": prompt.prompt_file, "replies": prompt.replies})
 
 
@@ -69,7 +68,6 @@ class JudgePrompt:
     """Whether it is a user's file."""
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Return the text with `values` in place of its fields."""
         return "".join(text + (values[name] if name else "") for text, name in self.pieces)
 
 
@@ -140,7 +138,6 @@ class Scale:
     """Whether every number between the lowest and the highest level is one too."""
 
     def has(self, score: float) -> bool:
-        """Tell whether `score` is one of them."""
         return min(self.levels) <= score <= max(self.levels) if self.between else score in self.levels
 
     def __str__(self) -> str:

@@ -168,7 +168,6 @@ class DataSetCheck:
         return self.card.size.tasks is None or self.tasks in (self.card.size.tasks, self.card.size.taken)
 
     def lines(self) -> Iterator[str]:
-        """Yield the findings for a person."""
         yield f"{self.card.title} ({self.card.id})"
         if self.card.form:
             yield f"form          {self.card.form}"
@@ -265,7 +264,6 @@ class CardMatch:
 
     @property
     def rank(self) -> tuple[bool, bool, bool, int, int, int]:
-        """The larger, the likelier."""
         return (self.likely, self.named, self.media > 0, self.fields, len(self.files), self.exact)
 
 

@@ -371,7 +371,6 @@ class WorldReader:
 
     @property
     def label(self) -> str:
-        """Return the id of the world."""
         return self.world.id
 
     def scan(self) -> Iterator[tuple[int, TaskSummary] | RowProblem]:

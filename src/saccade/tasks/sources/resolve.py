@@ -309,7 +309,6 @@ def _world(source: SourceSettings, defaults: SourceDefaults) -> SourceReader:
 
 
 def _path_of(name: str) -> tuple[Path | None, str]:
-    """Return the named path and the split that follows it."""
     if Path(name).exists():
         return Path(name), ""
     before, colon, split = name.rpartition(":")

@@ -293,7 +293,6 @@ def _shape(plain: Mapping[str, Any]) -> tuple[str, bool]:
 
 @cache
 def _card(choices: str, hint: bool, names: FieldNames) -> Card:
-    """Return a card that reads plain rows."""
     return Card.model_validate(
         {
             "id": _TASK[:-1],

@@ -86,7 +86,6 @@ def _of(part: OpenSource) -> Iterator[str]:
 
 
 def _by_name(tags: Mapping[str, int]) -> dict[str, Counter[str]]:
-    """Group tags `name=value` by name, all others as `tags`."""
     counts: dict[str, Counter[str]] = {}
     for tag, count in tags.items():
         name, equals, value = tag.partition("=")

@@ -150,7 +150,6 @@ class Playing:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation so far."""
         if self.outcome is None:
             return self._request.messages
         return conversation(self.outcome.prompt, self.outcome.turns)
@@ -252,7 +251,6 @@ class ListedTasks:
             raise SettingsError("two of the tasks share an id; give each its own")
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """Return a random task."""
         return self.tasks[int(rng.integers(len(self.tasks)))]
 
     def find(self, wanted: str | int) -> Task:
@@ -274,7 +272,6 @@ class WorldTasks:
     store: MediaStore
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """Return a random sample."""
         return self.find(int(rng.integers(_SAMPLES)))
 
     def find(self, wanted: str | int) -> Task:

@@ -47,7 +47,6 @@ class UpdateMetrics:
     updates: int = 0
 
     def add(self, other: UpdateMetrics) -> None:
-        """Add those of `other`."""
         self.loss += other.loss
         self.gradient_norm += other.gradient_norm
         self.tokens += other.tokens

@@ -156,7 +156,6 @@ class RunPlan:
         return None
 
     def lines(self) -> Iterator[str]:
-        """Yield the plan as lines for a person."""
         recipe, (one, every) = self.settings.recipe, self.rollouts
         rounds, size = recipe.rounds, recipe.rollout.group_size
         yield "a step, at most"

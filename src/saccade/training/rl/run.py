@@ -277,7 +277,6 @@ class _RlRun:
         return int(self._run.state.more.get("place", 0))
 
     async def steps(self, tasks: TaskList, reference: Trainable | None) -> None:
-        """Make every step that is left."""
         run, is_main = self._run, self._learner.processes.is_main
         folder = open_rollout_store(self._out / "rollouts", self._cursor) if is_main else None
         fresh = self._learner.processes.all_gather(not (self._out / "metrics.jsonl").exists())[0]

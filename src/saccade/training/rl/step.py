@@ -386,7 +386,6 @@ class Trainer:
         return list(await self.scorer(group, trained_on=trained_on)) if group else []
 
     async def plans(self, task: Task, numbers: range, group: str, watched: WatchedPlay | None = None) -> list[Plan]:
-        """Plan episodes of a task, as `group_plans` says."""
         store = self.resources.store
         return await asyncio.to_thread(group_plans, self.recipe, self.dialect, task, numbers, group, store, watched)
 

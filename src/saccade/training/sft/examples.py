@@ -304,7 +304,6 @@ def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder, chang
 
 
 def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> BatchRow | str:
-    """Return the row, or the reason why there is none."""
     data: DataSettings = settings.data
     if trajectory.lost or any(_status(trajectory, turn) is Status.LOST for turn in range(len(trajectory.turns))):
         return "ended by an outage of ours"

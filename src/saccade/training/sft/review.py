@@ -222,7 +222,6 @@ class RatingLog:
         self._last[rating.rater, rating.id] = rating
 
     def all(self) -> tuple[Rating, ...]:
-        """Return the ratings that count."""
         return tuple(self._last.values())
 
 

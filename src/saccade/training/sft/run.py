@@ -331,7 +331,6 @@ class _Steps:
         self._collate_held = Collator(trained.encoder, looked_at, trained.model, packed=False)
 
     def update(self, step: int, batches: Batches, tokens_before: int) -> dict[str, float | int]:
-        """Return one update of the weights; the metrics of it."""
         began = time.perf_counter()
         torch.manual_seed(self._settings.seed * 1_000_003 + step)  # dropout, and nothing else
         rows = self._rows(step)

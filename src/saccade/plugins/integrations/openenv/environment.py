@@ -251,7 +251,6 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
 
     @property
     def state(self) -> LookState:
-        """Where the episode stands."""
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:

@@ -170,5 +170,4 @@ class OpenEnvSettings(SpeechSettings):
         return LookAgainEnv(self.tasks, dialect, store, **options)
 
     def spoken(self) -> Dialect:
-        """Return the dialect with the tools and limits of these settings."""
         return self.prepared(load_dialect(self.dialect))[0]

@@ -293,7 +293,6 @@ class SolverModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """Return the next turn."""
         self._asked += 1
         code = self._program() if self._asked == 1 else None
         action, thought = (Code(code=code), "I measure it.") if code else (self._answer(request), "That is the result.")

@@ -357,7 +357,6 @@ class ExpertPart:
 
     @classmethod
     def of(cls, scene: ExpertScene) -> ExpertPart:
-        """Return the part of an expert in `scene`."""
         return cls(scene, ActionWriter(scene), ThoughtWriter(scene))
 
 

@@ -258,7 +258,6 @@ class TaskPattern(Settings):
     tags: _Patterns = ()
 
     def has(self, task: Task) -> bool:
-        """Whether the task is one of them."""
         names = (task.source, task.source.partition("@")[0])
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.sources) or any(
             fnmatchcase(tag, pattern) for tag in task.tags for pattern in self.tags
@@ -495,7 +494,6 @@ class Tally:
         )
 
     def pass_by(self, trajectory: Trajectory) -> None:
-        """Count one that is of another branch."""
         self._beside += 1
         self.count(trajectory, KEEP, kept=True)
 

@@ -455,7 +455,6 @@ def _note_of(stage: DatasetStage, step: FilterStep) -> Callable[[Trajectory], tu
 async def _written(
     stream: AsyncGenerator[Trajectory, None], file: Path, note: Callable[[Trajectory], Any]
 ) -> list[Any]:
-    """Write the stream to a file; what is noted of each."""
     notes = []
     with file.open("w", encoding="utf-8", newline="\n") as lines:
         async with aclosing(stream):

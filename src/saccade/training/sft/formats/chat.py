@@ -72,7 +72,6 @@ class ShareGPTCodec(ConversationCodec):
         }
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """Return pictures, then videos."""
         return read_columns(row, into)
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
@@ -152,7 +151,6 @@ class SwiftCodec(ConversationCodec):
         return {**labels(trajectory), "messages": messages, **media_columns(talk, out)}
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """Return pictures, then videos."""
         return read_columns(row, into)
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
@@ -199,7 +197,6 @@ class TaskRowCodec(ConversationCodec):
         }
 
     def held(self, trajectory: Trajectory) -> Trajectory:
-        """Return the prompt and the whole task."""
         kept = held(trajectory.model_copy(update={"turns": ()}))
         return kept.model_copy(update={"task": trajectory.task})
 

@@ -287,7 +287,6 @@ def _pieces(message: Message) -> list[tuple[Message, Message | None]]:
 
 
 def _restored(text: str, media: Iterator[ImagePart | VideoPart]) -> Message:
-    """Return `text` as a message of the assistant, each mark with the next of `media`."""
     parts: list[Part] = []
     for piece in re.split(f"({_MARK})", text):
         parts.append(next(media) if piece == _MARK else TextPart(text=piece))
@@ -330,15 +329,12 @@ class ConversationCodec:
     dialect: str = ""
 
     def labels(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Take labels from the row itself."""
         return row
 
     def held(self, trajectory: Trajectory) -> Trajectory:
-        """Return the trajectory as conversations hold it."""
         return held(trajectory)
 
     def media(self, trajectory: Trajectory) -> Parts:
-        """Return those of the conversation."""
         return flatten(trajectory).media
 
 

@@ -285,11 +285,9 @@ class _Store:
     store: MediaStore
 
     def get_bytes(self, sha256: str) -> bytes:
-        """Return the stored bytes."""
         return self.store.get_bytes(sha256)
 
     def path(self, sha256: str) -> Path:
-        """Return the file that holds them."""
         if sha256 not in self.store:
             self.store.get_bytes(sha256)  # raises MissingMediaError, and says what to do
         return self.store.path(sha256)

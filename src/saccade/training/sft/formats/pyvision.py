@@ -97,7 +97,6 @@ def _closed(line: RoleMessage) -> str:
 
 
 def _opened(line: RoleMessage) -> RoleMessage:
-    """Return the message of which `_closed` made a line."""
     if line.role != "assistant" or not _CODE_END.search(line.text):
         return line
     return RoleMessage(line.role, line.text.removesuffix("\n"))
@@ -124,7 +123,6 @@ def _listed(said: object) -> list[Any]:
 
 
 def _line(number: int, message: object, media: MediaIn, parts: list[ImagePart]) -> RoleMessage:
-    """Return a message as a line; its pictures are added to `parts`."""
     role: object = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str) or role not in _ROLES:
         raise RecordError(f"message {number} is no object with the role system, user, assistant or tool")
@@ -179,7 +177,6 @@ class VerlCodec(TaskRowCodec):
 
 
 def _save(file: Path, rows: Iterable[Row]) -> None:
-    """Write the rows as parquet, each with its number."""
     pyarrow, _ = load_pyarrow()
     text, struct = pyarrow.string(), pyarrow.struct
     extra = dict.fromkeys(("id", "task", "question", "answer", "dialect", "split", "record"), text)

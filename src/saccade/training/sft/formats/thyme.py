@@ -139,7 +139,6 @@ class ThymeCodec(ConversationCodec):
         return {**named, **system, "image": images, "question": question, "response": response}
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """Return the pictures, inline or not."""
         return tuple(into.image(named) for named in listed(row, "image", "images"))
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:

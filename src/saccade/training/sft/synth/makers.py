@@ -55,7 +55,6 @@ class Job:
 
     @property
     def id(self) -> str:
-        """The id of the trajectory."""
         return f"{self.task_id}#{self.sample}"
 
     @property
@@ -85,7 +84,6 @@ class Jobs:
         check_graders(self.tasks.parts)
 
     def __len__(self) -> int:
-        """Count the jobs."""
         return sum(map(len, self._rows())) * self._settings.samples
 
     def __iter__(self) -> Iterator[Job]:
@@ -198,7 +196,6 @@ class StoredJobs:
         return trajectory.task
 
     def trajectory(self, job: Job) -> Trajectory:
-        """Return the stored trajectory of a job, under the id of the job."""
         line = self._lines[job.id]
         with (line.run / TRAJECTORIES).open("rb") as file:
             file.seek(line.start)
@@ -368,7 +365,6 @@ class SynthResources:
     store: MediaStore
 
     def plan(self, job: Job, task: Task, sampling: Sampling | None = None) -> Plan:
-        """Return the plan of a job."""
         return Plan(
             task,
             self.dialect,
@@ -382,7 +378,6 @@ class SynthResources:
 
     @cached_property
     def texts(self) -> RecipeTexts:
-        """Return the texts in which recipes ask."""
         return recipe_texts(self.settings.teacher.prompt_files)
 
     @cached_property
@@ -395,7 +390,6 @@ class SynthResources:
         return wanted[job.sample % len(wanted)] if wanted else None
 
     async def play(self, plan: Plan, model: Model) -> Trajectory:
-        """Play an episode."""
         return await run_episode(plan, model, self.sandbox, self.store, tools=self.tools)
 
 

@@ -55,7 +55,6 @@ class OutcomeFilter:
         return Made(None, "wrong answer", f"{scored.answer!r} for {scored.task.answer!r}", final=True)
 
     async def close(self) -> None:
-        """Close the judge."""
         if self.judge is not None:
             await self.judge.model.close()
 
@@ -194,7 +193,6 @@ class SynthProgress:
 
     @property
     def done(self) -> int:
-        """Jobs that are over."""
         return self.skipped + self.rejected_before + self.kept + self.rejected + sum(self.discarded.values())
 
     def count(self, made: Made) -> None:

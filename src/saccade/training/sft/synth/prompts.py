@@ -314,7 +314,6 @@ class CostEstimate:
     """Names of the models without a price."""
 
     def line(self, limit: float | None) -> str:
-        """Say it in words."""
         size = (
             f"about {self.requests:,} requests for {self.jobs:,} jobs, {_thousands(self.prompt_tokens)} tokens read "
             f"and {_thousands(self.sampled_tokens)} written"

@@ -112,7 +112,6 @@ class QuestionProgress:
 
     @property
     def done(self) -> int:
-        """Pictures that are over."""
         return self.asked + sum(self.discarded.values())
 
     def count(self, tasks: tuple[Task, ...] | DiscardedError) -> None:
@@ -256,7 +255,6 @@ def _task(item: WrittenQuestion, picture: Task, number: int, model: str) -> Task
 
 
 def _pictures(source: SourceSettings) -> SourceSettings:
-    """Return the source, every picture with a question that nobody is asked."""
     folder = Path(source.name)
     if not folder.is_dir() or not files_in(folder, source.split).media:
         raise SettingsError(
@@ -469,7 +467,6 @@ class Synthesizer:
         return PaidModel(self._load(name), self.purse)
 
     def _made_for(self, stage: SynthResources, stack: AsyncExitStack) -> Maker:
-        """Return the maker; its models are closed with `stack`."""
         teacher = self.settings.teacher
         if self._player is not None:
             return PlayerMaker(stage, self._player, self._wording)

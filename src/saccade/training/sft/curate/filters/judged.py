@@ -110,7 +110,6 @@ class CurationJudge:
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
-        """Give back connections."""
         await self._client.close()
 
     async def decide(self, question: JudgeQuestion | FilterOutcome) -> FilterOutcome:

@@ -194,7 +194,6 @@ class NearIndex:
     _known: list[tuple[Fingerprint, str]] = field(default_factory=list)
 
     def add(self, print_: Fingerprint, name: str) -> None:
-        """Remember a fingerprint under a name."""
         for key in self._keys(print_):
             self._bands[key].append(len(self._known))
         self._known.append((print_, name))
