@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import tight, unwrapped
