@@ -10,7 +10,9 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import contextlib
 import ctypes
+import errno
 import json
+import mmap
 import os
 import signal
 import socket
@@ -32,51 +34,70 @@ from .syscalls import syscall
 from .wire import GuestConfig
 from .workspace import Workspace, WorkspaceTooLarge
 
-_READ, _WRITE = 1, 2
-_CHUNK = 64 * 1024
-"""Bytes that a pipe takes at least a part of."""
+_READ, _WRITE, _EXECUTE = 1, 2, 4
+_CHUNK, _PIECE = 64 * 1024, 1 << 20
+"""Bytes that a pipe takes at least a part of, and that are copied at a time."""
 _SHARED, _PRIVATE, _FIXED, _ANONYMOUS = 0x01, 0x02, 0x10, 0x20
 
 
 def remap(maps: Sequence[Sequence[Any]]) -> None:
     """Replace mappings of files (start, end, mode, offset in the file, path in the workspace) at their addresses.
 
-    A mapping outlives the fork and shows the file that it was made of: in a branch that of the origin, and after a
-    failed call one that was removed and brought back as another. So a shared mapping is replaced by one of the file of
-    that name in the present workspace, and a private one by memory with the same bytes.
+    A shared mapping outlives the fork and shows the file that it was made of: in a branch that of the origin, and after
+    a failed call one that was removed and brought back as another. It is replaced by one of the file of that name in
+    the present workspace.
     """
     for start, end, mode, offset, path in maps:
-        protection = (_READ if "r" in mode else 0) | (_WRITE if "w" in mode else 0)
-        length = end - start
-        if not mode.endswith("s"):
-            _make_own(start, length, protection)
-            continue
-        fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_RDWR if protection & _WRITE else os.O_RDONLY)
+        fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_RDWR if "w" in mode else os.O_RDONLY)
         try:
-            syscall("mmap", start, length, protection, _SHARED | _FIXED, fd, offset)
+            syscall("mmap", start, end - start, _protection(mode), _SHARED | _FIXED, fd, offset)
         finally:
             os.close(fd)
 
 
-def _make_own(start: int, length: int, protection: int) -> None:
-    """Replace a private mapping by memory of the same bytes, those that may not be read included."""
-    syscall("mprotect", start, length, protection | _READ)
-    memory, data = memoryview((ctypes.c_char * length).from_address(start)), bytearray()
+def _protection(mode: str) -> int:
+    return sum(bit for letter, bit in (("r", _READ), ("w", _WRITE), ("x", _EXECUTE)) if letter in mode)
+
+
+def make_own(maps: Sequence[Sequence[Any]]) -> None:
+    """Replace private mappings of files (start, end, mode, ...) by memory of the same bytes.
+
+    A call that cuts the file off, and fails, would take away what was changed in them.
+    """
     ends = read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    with contextlib.suppress(OSError):  # EFAULT: the file ends here
-        while len(data) < length:
+    try:
+        for start, end, mode, *_where in maps:
+            syscall("mprotect", start, end - start, _READ | _protection(mode))
+            for at in range(start, end, _PIECE):
+                length = min(_PIECE, end - at)
+                data = _read_memory(read, write, at, length)
+                syscall("mmap", at, length, _READ | _WRITE, _PRIVATE | _FIXED | _ANONYMOUS, -1, 0)
+                if data.strip(b"\0"):
+                    ctypes.memmove(at, data, length)
+            syscall("mprotect", start, end - start, _protection(mode))
+    finally:
+        for fd in ends:
+            os.close(fd)
+
+
+def _read_memory(read: int, write: int, start: int, length: int) -> bytes:
+    """Return what is in memory, by way of a pipe; zeros where a file has no page for it."""
+    memory, data = memoryview((ctypes.c_char * length).from_address(start)), bytearray()
+    while len(data) < length:
+        try:
             data += os.read(read, os.write(write, memory[len(data) : len(data) + _CHUNK]))
-    for fd in ends:
-        os.close(fd)
-    syscall("mmap", start, length, _READ | _WRITE, _PRIVATE | _FIXED | _ANONYMOUS, -1, 0)
-    ctypes.memmove(start, bytes(data), len(data))
-    syscall("mprotect", start, length, protection)
+        except OSError as error:
+            if error.errno != errno.EFAULT:
+                raise
+            data += bytes(mmap.PAGESIZE - len(data) % mmap.PAGESIZE)
+    return bytes(data)
 
 
 # The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
 
-FORK_A_LEAF = (int(signal.SIGUSR1),)
-"""What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail."""
+FORK_A_LEAF, MAKE_OWN = int(signal.SIGUSR1), int(signal.SIGUSR2)
+"""What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail. After the second one it
+reads from the host which private mappings of files it has."""
 
 _kill = os.kill
 _REHEARSAL = "(lambda these: [f'{this}' for this in these])(())\nNone"
@@ -102,7 +123,10 @@ def keep(state: Interpreter) -> None:
     undo = called = False
     zygote = os.getppid()
     while True:
-        _signal.sigwait(FORK_A_LEAF)
+        order = _signal.sigwait((FORK_A_LEAF, MAKE_OWN))
+        if order == MAKE_OWN:
+            with or_end(state, "what it has mapped of files could not be copied"):
+                own_mapped(state)
         if called:
             give_back_memory()
             called = False
@@ -114,6 +138,21 @@ def keep(state: Interpreter) -> None:
             undo, called = False, True
         else:
             undo = True
+
+
+def own_mapped(state: Interpreter) -> None:
+    """Make memory of its own of what the call that is kept has left mapped privately."""
+    os.set_blocking(wire.SOCKET_FD, True)
+    while (request := wire.receive(state.sock)) is not None:
+        message, fds = request
+        for fd in fds:
+            os.close(fd)
+        if message["op"] == "own" and message["to"] == os.getpid():
+            break
+    else:
+        os._exit(0)
+    make_own(message["maps"])
+    state.workspace.restore()  # to look at a hole fills it
 
 
 def undo_traces(state: Interpreter) -> None:

@@ -401,11 +401,13 @@ class Link:
         assert self._call is not None
         self._leaf.rest()  # it has stopped itself, if its program has not seen to it that it does not
         try:
-            why = (await self._call)[0]["why"]
-        except OrderRefusedError as error:
+            answer, _fds = await self._call
+            if answer["why"] is not None:
+                return str(answer["why"])
+            if answer["maps"]:
+                self._tell({"op": "own", "maps": answer["maps"]})
+        except (OrderRefusedError, GuestFaultError) as error:
             return str(error)
-        if why is not None:
-            return str(why)
         self.prepare(keep=True)
         return None
 

@@ -159,6 +159,19 @@ ROLLBACK = (
         "open('x', 'w').close()",
         "if keep != 'kept' or m[:4] != b'AAAA': breach('the mapping differs')",
     ),
+    trace(
+        "private_pages_of_a_cut_file",
+        "cut off, hollow out or replace files of which a kept call has changed private pages",
+        "import mmap\n"
+        "for n in 'cut', 'hollow', 'other', 'gone': open(n, 'wb').write(b'A' * 9000)\n"
+        "maps = {n: mmap.mmap(os.open(n, os.O_RDWR), 4096, access=mmap.ACCESS_COPY, offset=at)\n"
+        "        for n, at in (('cut', 0), ('hollow', 4096), ('other', 0), ('gone', 0))}\n"
+        "for m in maps.values(): m[:4] = b'MINE'\nos.remove('gone')",
+        "os.truncate('cut', 0); open('cut', 'wb').write(b'B' * 9000)\n"
+        "_libc.fallocate(os.open('hollow', os.O_RDWR), 3, ctypes.c_long(0), ctypes.c_long(8192))\n"
+        "os.truncate('other', 1); os.remove('other'); open('other', 'wb').write(b'B' * 9000)",
+        "for n, m in maps.items():\n    if m[:] != b'MINE' + b'A' * 4092: breach(f'{n} shows {m[:8]}')",
+    ),
     Attack(
         "kept_change_without_a_time",
         "rollback",
@@ -348,6 +361,16 @@ BRANCHES = (
         "m[0:4] = b'BBBB'\nif open('m.bin', 'rb').read(4) != b'BBBB': breach('the map is not of the own file')",
         "if m[:4] != b'AAAA' or open('m.bin', 'rb').read(4) != b'AAAA': breach('the file was changed')",
         "if m[:4] != b'AAAA' or open('m.bin', 'rb').read(4) != b'AAAA': breach('the file was changed')",
+    ),
+    between(
+        "private_pages_in_a_branch",
+        "cut off, in a branch, a file of which the origin has changed private pages",
+        "import mmap\nopen('p.bin', 'wb').write(b'A' * 8192)\n"
+        "m = mmap.mmap(os.open('p.bin', os.O_RDWR), 0, access=mmap.ACCESS_COPY); m[:4] = b'MINE'",
+        "if m[:] != b'MINE' + b'A' * 8188: breach('the branch shows other bytes')\n"
+        "open('p.bin', 'wb').write(b'B'); m[:4] = b'THEM'",
+        "if m[:] != b'MINE' + b'A' * 8188: breach('the origin shows other bytes')",
+        "if m[:] != b'MINE' + b'A' * 8188: breach('the sibling shows other bytes')",
     ),
     between(
         "flags_as_a_word",
