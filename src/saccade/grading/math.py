@@ -342,7 +342,7 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
     if same_text(prediction, gold) or tight(unwrapped(prediction)) == tight(unwrapped(gold)) != "":
         return right("same text", prediction)
     number, target = quantity(prediction), quantity(gold)
-    if number is not None and target is not None and not (_holds_unknown(prediction) or _holds_unknown(gold)):
+    if number is not None and target is not None and not (_is_no_number(prediction) or _is_no_number(gold)):
         same = same_quantity(number, target)
         return right("same number", prediction) if same else wrong("another number or unit", prediction)
     if target is not None and _DECIMAL.search(gold) is None and _UNWORKED.fullmatch(unwrapped(prediction)):
@@ -360,9 +360,10 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
     return right("equal formulas", prediction) if found else wrong("another formula", prediction)
 
 
-def _holds_unknown(text: str) -> bool:
+def _is_no_number(text: str) -> bool:
+    """Whether a formula holds an unknown or is a point or a set: `x + 4`, `(a, 1)`."""
     formula = read_formula(text)
-    return formula is not None and not formula.unit and len(set(formula.values)) > 1
+    return formula is not None and (bool(formula.brackets) or (not formula.unit and len(set(formula.values)) > 1))
 
 
 # Digits with a sign of calculation between them: the question's own sum is no answer to it.

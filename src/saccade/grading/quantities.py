@@ -588,18 +588,18 @@ def _read(text: str, number: Numeral) -> Quantity | None:
 
 
 def _is_formula(text: str) -> bool:
-    return re.search(r"[√\\*^_{}|]|(?:^|\s)[+/×·-](?:\s|$)", text) is not None
+    return re.search(r"[√∞\\*^_{}|]|(?:^|\s)[+/×·-](?:\s|$)", text) is not None
 
 
 _LETTERS = r"(?:(?<![^\W_])(?:[A-Za-zα-ω]|[abcnxyz]{2,3})|\))"
-_RECKONED_BEFORE = re.compile(rf"{_LETTERS}\s?[-+*/×·÷]\Z")
+_RECKONED_BEFORE = re.compile(rf"{_LETTERS}\s?[-+*/×·÷]\Z|[(\[][a-z],\Z")
 _RECKONED_AFTER = re.compile(
     r"\s?[-+*/×·÷]\s?(?:(?:[A-Za-zα-ω]|[abcnxyz]{2,3})(?![^\W_])|\()|\([A-Za-zα-ω]?[^()]{0,30}[-+*/×·÷]\s?[A-Za-zα-ω]\s?\)"
 )
 
 
 def _reckons_with_letters(text: str, number: Numeral) -> bool:
-    """Whether a letter or a bracket is reckoned with: `x + 4`, `4-x`, `a×4`, `(n+1) - 4`, `4(x+1)`."""
+    """Whether a letter or a bracket is reckoned with, or makes a point: `x + 4`, `4-x`, `4(x+1)`, `(a, 4)`."""
     signed = text[number.start] in "+-"
     before = text[: number.start].rstrip() + (text[number.start] if signed else "")
     return bool(_RECKONED_BEFORE.search(before) or _RECKONED_AFTER.match(text, number.end))
