@@ -18,7 +18,7 @@ from saccade.core.settings import mistaken, mistakes_of
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader, scored_by_rule
 from saccade.record.trajectory import CORRECT, Score, Trajectory
-from saccade.rewards.reward import NeedsConsistency, RewardGroup, RewardPreset, needs_judge, with_reward
+from saccade.rewards.reward import RewardGroup, RewardPreset, needs_judge, pays_for_consistency, with_reward
 
 
 def _lacks(value: object) -> str:
@@ -114,7 +114,7 @@ class Rewarded:
         """
         self._reward = load_reward(preset, parameters)
         self._grade = Graded(grader)
-        if needs_judge(self._reward) or isinstance(self._reward, NeedsConsistency):
+        if needs_judge(self._reward) or pays_for_consistency(self._reward):
             raise SettingsError(
                 f"the reward {preset} needs a judge, and an environment has none. Take another, or a "
                 "rubric of your own that asks one."

@@ -171,6 +171,11 @@ def needs_judge(preset: RewardPreset) -> bool:
     return isinstance(preset, NeedsJudge) and bool(getattr(preset, "judged", True))
 
 
+def pays_for_consistency(preset: RewardPreset) -> bool:
+    """Tell whether a preset pays for thoughts that agree with the answer, with a weight, as in `needs_judge`."""
+    return isinstance(preset, NeedsConsistency) and bool(getattr(preset, "judged", True))
+
+
 def reward_each(group: RewardGroup, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:
     """Apply `reward` to each trajectory and its number; a lost one gets the same parts without values."""
     rewards = [reward(number, trajectory) for number, trajectory in enumerate(group.trajectories)]

@@ -30,7 +30,7 @@ from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.rewards.judges.model import JUDGES, JudgeRules, turn_parts
 from saccade.rewards.judges.prompt import PromptChoice
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, needs_judge
+from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, needs_judge, pays_for_consistency
 from saccade.tasks.sources.settings import SourceSettings, check_weights
 from saccade.training.rl.advantages import KL_ESTIMATORS, Grpo, NamedAdvantage, TurnLevel
 from saccade.training.rl.engines.settings import EngineSettings, JudgeServerSettings
@@ -232,7 +232,7 @@ def _check(recipe: Recipe, path: str) -> None:
         mistakes.append(
             f"reward.judge: {recipe.reward.preset} judges tool outputs; name `boxes`, `model` or one of your own"
         )
-    if isinstance(reward, NeedsConsistency) and not recipe.reward.consistency_judge:
+    if pays_for_consistency(reward) and not recipe.reward.consistency_judge:
         mistakes.append(f"reward.consistency_judge: {recipe.reward.preset} pays for thoughts that agree; name a model")
     mistakes += _unused(recipe.reward, reward)
     parts = turn_parts(reward)
