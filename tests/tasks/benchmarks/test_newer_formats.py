@@ -13,6 +13,7 @@ from tests.tasks.benchmarks.cases import (
     base64_png,
     card_of,
     only_tasks,
+    place_of,
     png,
     read,
     write_json,
@@ -56,8 +57,7 @@ def test_visualpuzzles_without_options_has_them_in_the_picture(tmp_path: Path) -
     assert (first.choices, first.answer) == (("one", "two", "three", "four"), "three")
     assert (second.choices, second.answer) == (("A", "B", "C", "D"), "D")
     assert "category=Spatial" in second.tags
-    assert isinstance(wrong, RowProblem)
-    assert wrong.field == "answer", "there is no option E in a picture with four"
+    assert place_of(wrong)[1] == "answer", "there is no option E in a picture with four"
 
 
 def test_visualpuzzles_as_vlmevalkit_has_it(tmp_path: Path) -> None:
@@ -80,8 +80,7 @@ def test_mmvet_keeps_its_marks_in_the_gold_answer(tmp_path: Path) -> None:
     (task,) = only_tasks([first])
     assert (task.answer, task.answer_type) == ("-1<AND>-5", AnswerType.TEXT)
     assert task.tags == ("capability=ocr", "capability=math", "combination=ocr,math", "image_source=web")
-    assert isinstance(lost, RowProblem)
-    assert lost.field == "images"
+    assert place_of(lost)[1] == "images"
 
 
 def test_mmstar_options_behind_one_another_in_the_question(tmp_path: Path) -> None:
@@ -103,8 +102,7 @@ def test_mmstar_options_behind_one_another_in_the_question(tmp_path: Path) -> No
     assert (first.question, first.choices, first.answer) == (asked, ("Yes", "No"), "No")
     assert (second.choices, second.answer) == (("left, up", "right", "3, 4", "none"), "3, 4")
     assert {"category=math", "subcategory=geometry"} <= set(first.tags)
-    assert isinstance(without, RowProblem)
-    assert without.field == "choices"
+    assert place_of(without)[1] == "choices"
 
 
 def o3_row(**changes: Any) -> dict[str, Any]:
@@ -225,8 +223,7 @@ def test_a_relative_box_beyond_its_scale_is_a_problem_of_its_row(tmp_path: Path,
     write_jsonl(tmp_path / "data.jsonl", [{"id": 1, "question": "?", "image": "1.png", "answer": "x", "seen": value}])
     scale = 1000 if value == [250, 200, 750, 1200] else 1
     (item,) = read(card_of(fields={"boxes": "seen", "boxes_scale": scale}), tmp_path, tmp_path / "store")
-    assert isinstance(item, RowProblem)
-    assert item.field == "boxes"
+    assert place_of(item)[1] == "boxes"
 
 
 @pytest.mark.parametrize(
@@ -257,8 +254,7 @@ def test_what_is_no_box_is_a_problem_of_its_row(tmp_path: Path, value: object) -
     write_png(tmp_path / "images/1.png")
     write_jsonl(tmp_path / "data.jsonl", [{"id": 1, "question": "?", "image": "1.png", "answer": "x", "seen": value}])
     (item,) = read(card_of(fields={"boxes": "seen"}), tmp_path, tmp_path / "store")
-    assert isinstance(item, RowProblem)
-    assert item.field == "boxes"
+    assert place_of(item)[1] == "boxes"
 
 
 def test_vtc_bench_mixes_choices_of_several_lengths_and_free_answers(tmp_path: Path) -> None:
@@ -310,8 +306,7 @@ def test_babyvision_counts_its_options_from_0(tmp_path: Path) -> None:
     assert (written.answer, written.answer_type) == ("(4,7)", AnswerType.TEXT)
     assert (chosen.answer, chosen.choices) == ("2", ("2", "3", "4"))
     assert {"type=Visual Tracking", "subtype=Maze"} <= set(chosen.tags)
-    assert isinstance(beyond, RowProblem)
-    assert beyond.field == "answer"
+    assert place_of(beyond)[1] == "answer"
 
 
 def test_visualprobe_levels_are_folders_and_its_marks_are_no_words(tmp_path: Path) -> None:
@@ -338,8 +333,7 @@ def test_a_question_of_marks_alone_is_a_problem(tmp_path: Path) -> None:
     write_png(tmp_path / "images/1.png")
     write_jsonl(tmp_path / "data.jsonl", [{"id": 1, "question": "<image>\n<image>", "image": "1.png", "answer": "x"}])
     (item,) = read(card_of(), tmp_path, tmp_path / "store")
-    assert isinstance(item, RowProblem)
-    assert item.field == "question"
+    assert place_of(item)[1] == "question"
 
 
 def test_treebench_targets_are_evidence(tmp_path: Path) -> None:

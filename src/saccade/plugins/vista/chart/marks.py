@@ -121,10 +121,10 @@ def on_ticks(rgb: PixelArray, axis: NumberAxis | None) -> NumberAxis | None:
             strip = rgb[max(0, top - _MARK) : max(0, top - 1), first : first + 2 * _BESIDE + 1].swapaxes(0, 1)
         if not strip.size:
             continue
-        ground = np.median(strip.reshape(-1, 3), axis=0)
-        counts = (np.abs(strip.astype(int) - ground).sum(axis=2) > _INK).sum(axis=1)
+        ground = np.median(strip, axis=0)  # of each column: paper, the axis and the plot
+        counts = (np.abs(strip - ground).sum(axis=2) > _INK).sum(axis=1)
         rows = np.flatnonzero(counts >= counts.max() - 1)
-        if counts.max() - counts.min() >= _LEAST_MARK and rows[-1] - rows[0] <= 2:
+        if counts.max() >= _LEAST_MARK and rows[-1] - rows[0] <= 2:
             offs.append(first + float(rows.mean()) + 0.5 - middle(tick, axis.along))
     if axis is None or len(offs) < max(_LEAST_TICKS, _FITTING * len(axis.ticks)) or max(offs) - min(offs) > 2:
         return axis
