@@ -139,7 +139,9 @@ def _take_away(fd: int, copy: Copy) -> None:
     ftruncate(fd, copy.size)  # also where that is its size: it may have been given room beyond
     at = 0
     for offset, data in (*copy.extents, (copy.size, b"")):
-        if at < offset and not punch_hole(fd, at, offset - at):
+        # The kernel gives back whole pages only, and so that of the end only as a whole.
+        end = offset if data else -(-offset // _PAGE) * _PAGE
+        if at < end and not punch_hole(fd, at, end - at):
             ftruncate(fd, at)
             ftruncate(fd, copy.size)
             return
@@ -317,6 +319,10 @@ class Workspace:
     def entry(self, path: str) -> Entry:
         """Return the entry of one path that `changes` named."""
         return self._scanned[path]
+
+    def inode(self, path: str) -> int:
+        """Return the inode number of a file at the last commit."""
+        return self._index[path].inode
 
     def open(self, path: str) -> int:
         """Open a file that `changes` named for reading."""
@@ -500,7 +506,7 @@ class Workspace:
 
     def _join(self, path: str, folder: int, name: str) -> None:
         """Give the file at `path` one more name."""
-        fd = open_anyhow(self.fd, path, O_PATH)
+        fd = open_anyhow(self.fd, path, O_PATH | O_NOFOLLOW)
         try:
             link(f"/proc/self/fd/{fd}", name, dst_dir_fd=folder)
         finally:
