@@ -22,7 +22,7 @@ from tests.models.wire_server import Behaviour, WireServer, chat, running
 from tests.tasks.sources.files import jsonl, picture, video
 
 from saccade.cli.main import main
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code
 from saccade.record.trajectory import CORRECT, Trajectory

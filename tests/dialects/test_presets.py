@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from saccade.dialects.registry import DIALECTS, load_dialect, presets
+from saccade.dialects.base import DIALECTS, load_dialect, presets
 
 GOLDEN = Path(__file__).parent / "golden" / "presets.txt"
 

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 from tests.dialects.test_prompt_texts import prompted, write
 
-from saccade.dialects.base import Dialect
+from saccade.dialects.base import DIALECTS, Dialect, load_dialect
 from saccade.dialects.prompt_file import read_prompt_file
 from saccade.dialects.prompt_texts import SECTIONS
-from saccade.dialects.registry import DIALECTS, load_dialect
 from saccade.errors import PromptFileError
 from saccade.record.content import Message
 from saccade.record.task import Task

@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 from tests.dialects.cases import PHOTO, PLAN, ok, task, video_task
 
-from saccade.dialects.base import Dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.dialects.prompt_file import read_prompt_file
 from saccade.dialects.prompt_texts import Prompts
-from saccade.dialects.registry import load_dialect
 from saccade.errors import PromptFileError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.record.content import Answer, Code, ParseError
 from saccade.record.trajectory import FinishReason
 

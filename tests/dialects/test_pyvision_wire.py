@@ -2,10 +2,10 @@
 
 import pytest
 
+from saccade.dialects.base import load_dialect
 from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.pyvision import PyVisionDialect
 from saccade.dialects.pyvision_rl import PyVisionRLDialect
-from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.record.content import TextPart
 from saccade.record.execution import Execution, Status

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.dialects.registry import DIALECTS, load_dialect, presets, recorded_dialect
+from saccade.dialects.base import DIALECTS, load_dialect, presets, recorded_dialect
 from saccade.errors import RegistryError
 from saccade.record.task import NamedMedia, Task
 

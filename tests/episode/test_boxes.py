@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from tests.shared_sandbox import LentSandbox
 
+from saccade.dialects.base import load_dialect
 from saccade.dialects.boxes import BoxSpace, Seen, in_pixels
-from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.prepared import prepared

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped

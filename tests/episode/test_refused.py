@@ -10,9 +10,8 @@ import pytest
 from pydantic import ValidationError
 from tests.episode.support import CODE, OK, plan, stored_task, task
 
-from saccade.dialects.base import Dialect, Observation, Opening
+from saccade.dialects.base import Dialect, Observation, Opening, load_dialect
 from saccade.dialects.prompt_texts import Prompts
-from saccade.dialects.registry import load_dialect
 from saccade.episode.ask import AskSettings, check_speaks
 from saccade.episode.drive import NotKeptError, Performer, begun, run_kept
 from saccade.episode.flow import Ask, Ran, Run, Said, Stopped

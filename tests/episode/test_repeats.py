@@ -9,8 +9,7 @@ import pytest
 from tests.episode.support import ANSWER, CODE, FAILED, NOTHING, OK, by_hand, picture, plan, said, shows, stored_task
 from tests.shared_sandbox import LentSandbox
 
-from saccade.dialects.base import Observation
-from saccade.dialects.registry import DIALECTS, load_dialect, presets
+from saccade.dialects.base import DIALECTS, Observation, load_dialect, presets
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import EpisodeOutcome, Plan, told
 from saccade.media.store import MediaStore

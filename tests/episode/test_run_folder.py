@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import begun, run_kept
 from saccade.episode.flow import Event, Notice, Plan
 from saccade.episode.run_folder import UNFINISHED, EpisodeJournal, RunFolder, open_journal, unfinished

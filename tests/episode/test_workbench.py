@@ -11,9 +11,8 @@ import pytest
 from tests.episode.support import plan, stored_task
 from tests.tools.tricky import HERE as TRICKY
 
-from saccade.dialects.base import Dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.dialects.prompt_texts import SYSTEM, Prompts
-from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, Run
 from saccade.episode.workbench import Workbench, equipped, missing_words

@@ -19,9 +19,9 @@ from tests.models.wire_server import WireServer, chat
 from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelRefusedError
 from saccade.models.base import Request
-from saccade.models.manners import MANNERS, Manners, kind_of
 from saccade.models.pictures import PictureRules, padded_size
 from saccade.models.providers.openai import OpenAIModel
+from saccade.models.thinking import MANNERS, Manners, kind_of
 from saccade.record.content import ImagePart, Message, TextPart, ToolCall
 
 Rule = Callable[[list[dict[str, Any]]], str]

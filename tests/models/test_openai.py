@@ -7,7 +7,7 @@ from PIL import Image
 from tests.models.helpers import Media, ask, endpoint, said
 from tests.models.wire_server import WireServer, chat, delta, status, stream
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import ModelRefusedError, RegistryError, SettingsError, UnavailableError
 from saccade.models.base import Request, ToolSpec
 from saccade.models.endpoint import Endpoint

@@ -9,7 +9,7 @@ import pytest
 from tests.models.helpers import Media, ask
 from tests.models.wire_server import WireServer, chat, status
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.ask import AskSettings, check_speaks, suited
 from saccade.errors import ContextLimitError, ModelRefusedError, RegistryError, SettingsError
 from saccade.models.endpoint import default_prices, load_prices

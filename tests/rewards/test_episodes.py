@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageOps
 from tests.rewards.rollouts import rollout, wrote
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, limits_with
 from saccade.episode.regions import StoredPixels, regions
@@ -21,9 +21,8 @@ from saccade.record.execution import Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import Broken, FinishReason, Score, Trajectory, Turn
 from saccade.rewards.codev import Redline, redlines
-from saccade.rewards.judges.box import BoxJudge
-from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import RewardGroup, boxed_answer, follows_protocol, silent, tags_in_order
+from saccade.rewards.judges.answer import BoxJudge
+from saccade.rewards.reward import RewardGroup, boxed_answer, follows_protocol, load_reward, silent, tags_in_order
 from saccade.sandbox.local import LocalSandbox
 from saccade.training.rl.rollout import broken
 from saccade.training.rl.scoring import repeats, with_repeats

@@ -8,7 +8,7 @@ from saccade.errors import RegistryError, SettingsError
 from saccade.record.content import Answer
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason, Trajectory, Turn, total
-from saccade.rewards.registry import as_rubric
+from saccade.rewards.reward import as_rubric
 from saccade.training.env import ExactMatch, Graded, Rewarded
 
 

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import tight, unwrapped
@@ -244,7 +244,8 @@ def _best(prediction: str, golds: Sequence[str]) -> Verdict:
 
 
 _CONCLUDED = re.compile(
-    r",\s(?:so|hence|thus|therefore|donc|also|portanto|quindi)\b|\b(?:is|are|equals|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
+    r"(?:,\s|\A)(?i:so|hence|thus|therefore|consequently|finally|donc|also|somit|portanto|quindi|por tanto|итак)\b[,:]?"
+    r"|\b(?:is|are|equals|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
     r"(?:\s(?:dunque|donc|also|somit|portanto|por tanto)(?=\s))?|[是为は]|\A[^\W\d_][^:$\\\n]{2,60}:(?=\s)"
 )
 _ENDS_IN_VERB = re.compile(r"\s?(?:です|である|だ|입니다|है)\s*\Z")
@@ -341,7 +342,7 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
     if same_text(prediction, gold) or tight(unwrapped(prediction)) == tight(unwrapped(gold)) != "":
         return right("same text", prediction)
     number, target = quantity(prediction), quantity(gold)
-    if number is not None and target is not None:
+    if number is not None and target is not None and not (_holds_unknown(prediction) or _holds_unknown(gold)):
         same = same_quantity(number, target)
         return right("same number", prediction) if same else wrong("another number or unit", prediction)
     if target is not None and _DECIMAL.search(gold) is None and _UNWORKED.fullmatch(unwrapped(prediction)):
@@ -357,6 +358,11 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
     if found is None:
         return wrong("could not be compared within the limits", prediction)
     return right("equal formulas", prediction) if found else wrong("another formula", prediction)
+
+
+def _holds_unknown(text: str) -> bool:
+    formula = read_formula(text)
+    return formula is not None and not formula.unit and len(set(formula.values)) > 1
 
 
 # Digits with a sign of calculation between them: the question's own sum is no answer to it.

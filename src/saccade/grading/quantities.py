@@ -384,7 +384,8 @@ def quantity(text: str) -> Quantity | None:
     again = _IN_BRACKETS.fullmatch(plain)
     if again is not None:
         first, second = quantity(again["first"]), quantity(again["second"])
-        return second if first is not None and second is not None and _equal(first, second) else None
+        if first is not None and second is not None:
+            return second if _equal(first, second) else None
     among = _AMONG.fullmatch(plain)
     if among is not None and (whole := _only_number(among["whole"] or among["before"])) is not None:
         rest = plain[len(among["whole"] or among["before"]) :]
@@ -396,6 +397,7 @@ def quantity(text: str) -> Quantity | None:
 
 
 _CONCLUDES = re.compile(r"\b(?:so|hence|thus|therefore|leav(?:es|ing)|only|answer|total|actually)\b", re.IGNORECASE)
+_OR = re.compile(r"\b(?:or|oder|ou|oppure|или|або|lub|czy|eller)\s[0-9]|或|または|또는", re.IGNORECASE)
 _EACH = re.compile(
     r"\b(?:each|every|per|apiece|jeder?|jedem|je|chaque|chacune?|par|cada|ogni|ciascun\w|кажд\w+|кожн\w+|po|по|każd\w+|elk\w?|ieder\w?|hver|varje|vardera|her|mỗi|setiap|každ\w+|fiecare|κάθε|minden|joka|kullakin)\b"
     r"|每|各|ずつ|씩|كل|هر|प्रत्येक|हर|প্রতি|כל",
@@ -409,7 +411,8 @@ def _broken_down(plain: str) -> Quantity | None:
     for apart in _APART.finditer(plain):
         whole = _only_number(plain[: apart.start()])
         parts = numerals(with_digits(plain[apart.end() :])) or ()
-        if whole is None or not parts:
+        told = re.search(r"[^\W\d_]{2}", plain[apart.end() :])  # "8, 5, 3" are three answers
+        if whole is None or not parts or told is None or _OR.search(plain) or _is_formula(plain[apart.end() :]):
             continue
         value, counts = whole[1].value, [part.value for part in parts]
         shared = len(counts) == 1 and _EACH.search(plain, apart.end()) and 0 < counts[0] < value
@@ -561,7 +564,7 @@ def _read(text: str, number: Numeral) -> Quantity | None:
         return None
     if DOUBT.search(before) or DOUBT.search(after) or _BOUND_BEFORE.search(before) or _BOUND_AFTER.search(after):
         return None
-    if _is_formula(before) or _is_formula(after):
+    if _is_formula(before) or _is_formula(after) or _reckons_with_letters(text, number):
         return None
     about = _ABOUT.search(before) is not None and _ROUNDED.search(before) is None
     if before.rstrip().endswith(("第", "제")):
@@ -586,6 +589,20 @@ def _read(text: str, number: Numeral) -> Quantity | None:
 
 def _is_formula(text: str) -> bool:
     return re.search(r"[√\\*^_{}|]|(?:^|\s)[+/×·-](?:\s|$)", text) is not None
+
+
+_LETTERS = r"(?:(?<![^\W_])(?:[A-Za-zα-ω]|[abcnxyz]{2,3})|\))"
+_RECKONED_BEFORE = re.compile(rf"{_LETTERS}\s?[-+*/×·÷]\Z")
+_RECKONED_AFTER = re.compile(
+    r"\s?[-+*/×·÷]\s?(?:(?:[A-Za-zα-ω]|[abcnxyz]{2,3})(?![^\W_])|\()|\([A-Za-zα-ω]?[^()]{0,30}[-+*/×·÷]\s?[A-Za-zα-ω]\s?\)"
+)
+
+
+def _reckons_with_letters(text: str, number: Numeral) -> bool:
+    """Whether a letter or a bracket is reckoned with: `x + 4`, `4-x`, `a×4`, `(n+1) - 4`, `4(x+1)`."""
+    signed = text[number.start] in "+-"
+    before = text[: number.start].rstrip() + (text[number.start] if signed else "")
+    return bool(_RECKONED_BEFORE.search(before) or _RECKONED_AFTER.match(text, number.end))
 
 
 def _scale(after: str) -> tuple[int, str]:

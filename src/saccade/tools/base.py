@@ -27,7 +27,7 @@ from saccade.core.retry import TOOL_RETRY, RetryPolicy
 from saccade.core.seam import fitting
 from saccade.core.sync import in_background
 from saccade.errors import MediaError, OwnCodeError, ToolError, ToolLostError, UnavailableError
-from saccade.record.base import clean_text
+from saccade.record.content import clean_text
 from saccade.record.execution import ExecutionRepair, Status
 from saccade.tools.context import (
     CallProblem,
@@ -347,7 +347,8 @@ class Tool(OfferedTool, Generic[A, R]):
             return arguments, []
         filled, repairs = dict(arguments), []
         asks = self.from_task
-        if asks and context.question and not str(filled.get(asks) or "").strip():
+        given = filled.get(asks)
+        if asks and context.question and (given is None or (isinstance(given, str) and not given.strip())):
             filled[asks] = context.question
             note = f"{asks} was left out: the question of the task"
             repairs.append(ExecutionRepair(name="question_filled", note=note))

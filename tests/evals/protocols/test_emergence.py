@@ -8,7 +8,7 @@ import pytest
 
 from saccade.cli.main import main
 from saccade.evals.protocols.base import StudiedRun
-from saccade.evals.protocols.emergence import Emergence, UsedRow, emergence
+from saccade.evals.protocols.study import Emergence, UsedRow, emergence
 from saccade.record.codec import loads, write_lines
 from saccade.record.content import Answer, Code
 from saccade.record.execution import Execution, Status

@@ -14,8 +14,7 @@ from examples.reproduce.settings import RECIPES, Arm, Reproduction, TaskSet, Tim
 from saccade.core.settings import load_settings
 from saccade.errors import SettingsError
 from saccade.record.trajectory import EpisodeLimits
-from saccade.training.rl.advantages import Grpo, TurnLevel
-from saccade.training.rl.select import OversampleFilterRank
+from saccade.training.rl.select import Grpo, OversampleFilterRank, TurnLevel
 
 
 @pytest.mark.parametrize("name", CLAIMS)

@@ -190,13 +190,14 @@ EVALUATORS: Mapping[str, tuple[tuple[str, ...], Callable[[Answer], bool], Theirs
 def drawn() -> Iterator[Answer]:
     """Yield the answers that people wrote, with their verdicts."""
     for line in (HERE.parent / "blind.tsv").read_text(encoding="utf-8").splitlines():
-        verdict, grader, gold, choices, text = line.split("\t")
+        verdict, grader, gold, choices, text, *asked = line.split("\t")
         options = tuple(filter(None, choices.split("|")))
         kind = AnswerType.CHOICE if options else AnswerType.TEXT
         if "+" in gold and options:
             continue  # nobody else grades sets of options
         gold = gold.replace("\\\\", "\\")
-        task = Task(id="t", question="What is it?", answer=gold, choices=options, answer_type=kind)
+        question = asked[0] if asked else "What is it?"
+        task = Task(id="t", question=question, answer=gold, choices=options, answer_type=kind)
         said = text.replace("\\n", "\n").replace("\\\\", "\\")
         yield Answer("by hand", text, grader, task, said, verdict)
     for line in (HERE.parent / "cases.jsonl").read_text(encoding="utf-8").splitlines():

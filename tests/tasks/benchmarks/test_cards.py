@@ -7,7 +7,7 @@ import pytest
 from tests.tasks.benchmarks.cases import card_of, read, write_jsonl
 
 from saccade.core.settings import load_settings, settings_toml
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import DataError, RegistryError, SettingsError
 from saccade.grading.registry import load_grader
 from saccade.record.task import AnswerType, Task

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from saccade.tasks.benchmarks import media_files
-from saccade.tasks.benchmarks.media_files import MediaFiles
-from saccade.tasks.benchmarks.row_files import FieldError
+from saccade.tasks.benchmarks import row_files
+from saccade.tasks.benchmarks.row_files import FieldError, MediaFiles
 
 NAMED = [
     "0.jpg",
@@ -43,7 +42,7 @@ def test_a_folder_that_is_asked_for_often_is_listed_and_says_the_same(
     one_by_one = MediaFiles(tmp_path, anywhere=True)
     wanted = [found(one_by_one, name) for name in NAMED]
     assert wanted == [True, True, True, True, False, False, True, False, False, False]
-    monkeypatch.setattr(media_files, "_OFTEN", 2)
+    monkeypatch.setattr(row_files, "_OFTEN", 2)
     listing = MediaFiles(tmp_path, anywhere=True)
     assert all([found(listing, name) for name in NAMED] == wanted for _ in range(4))
     assert {str(tmp_path), str(tmp_path / "sub")} <= set(listing._listed)

@@ -24,7 +24,7 @@ import httpx
 from pydantic import Field, TypeAdapter
 
 from saccade.core.http import Server, is_outage
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.core.retry import OutageError, RetryPolicy, retry_after
 from saccade.errors import (
     MissingMediaError,
@@ -37,13 +37,13 @@ from saccade.errors import (
 )
 from saccade.models.base import Model, Request
 from saccade.models.registry import load_model
-from saccade.plugins.vista.weights import ChartTable, as_markdown
+from saccade.plugins.vista.weights import ChartTable, as_markdown, look_for_model
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Sampling
 from saccade.tools.base import ToolOutcome, WaitingTool
 from saccade.tools.context import ToolContext, wrong_format
 from saccade.tools.definition import Alias, Needs, ToolModel
-from saccade.tools.measure import LookArguments, look, picture_of
+from saccade.tools.measure import LookArguments, picture_of
 from saccade.tools.setup import SetupEntry, ToolSetup, tool_setup
 
 SOLVE: Final = "solve:"
@@ -159,12 +159,10 @@ class VlmPrompt(ToolModel):
     prompt: str
 
     def filled(self, question: str) -> str:
-        """Return the prompt with the caller's question in its place."""
         return self.prompt.replace("{question}", question)
 
     @property
     def asks(self) -> bool:
-        """Whether it has a place for a question."""
         return "{question}" in self.prompt
 
 
@@ -349,7 +347,7 @@ class VlmTool(WaitingTool[A, VlmResult], Generic[A]):
         return ""
 
     def _seen(self, arguments: A, context: ToolContext) -> tuple[str, Asked]:
-        seen = look(arguments, context)
+        seen = look_for_model(arguments, context)
         picture, buffer = picture_of(seen.rgb), BytesIO()
         picture.save(buffer, format="PNG", compress_level=1)
         return seen.image, Asked(tool_setup(self.name), self.retry, buffer.getvalue(), picture.size)
@@ -406,7 +404,6 @@ class ChartMoe(VlmTool[ChartMoeArguments]):
     )
 
     def asked(self, arguments: ChartMoeArguments) -> tuple[str, str]:
-        """Return the task as it was named."""
         return arguments.task, arguments.question
 
 
@@ -483,7 +480,6 @@ class DiagramFormalizer(VlmTool[FormalizerArguments]):
     )
 
     def asked(self, arguments: FormalizerArguments) -> tuple[str, str]:
-        """Return the task as it was named."""
         return arguments.task, arguments.question
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from pydantic import Field
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext
@@ -163,6 +163,8 @@ class UprightRecognizer:
 
 
 _MODELS: Final = ("det", "rec", "cls")
+_LEAST_LETTER: Final = 4
+"""Pixels that a letter is high, at least."""
 _LEAST_SIDE: Final = 32
 _LINE_HEIGHT: Final = 48
 """Of a line as the recogniser reads it, in pixels."""
@@ -222,7 +224,6 @@ class Ocr(Tool[OcrArguments, OcrResult]):
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Load the three models."""
         with self._lock:
             if self._engine is None:
                 self._engine = _load()
@@ -230,6 +231,10 @@ class Ocr(Tool[OcrArguments, OcrResult]):
     def run(self, arguments: OcrArguments, context: ToolContext) -> ToolOutcome[OcrResult]:
         """Detect, turn upright, recognise."""
         seen = look(arguments, context)
+        if min(seen.rgb.shape[:2]) < _LEAST_LETTER:
+            return ToolOutcome(
+                OcrResult(image=seen.image, text="", lines=()), text=f"No text was found in {seen.image}."
+            )
         pixels = _padded(seen.rgb)
         with self._lock:
             if self._engine is None:

@@ -20,8 +20,9 @@ import numpy as np
 from PIL import Image, ImageDraw
 from pydantic import Field
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
+from saccade.media.modes import MAX_ASPECT_RATIO
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext, wrong_format
 from saccade.tools.definition import (
@@ -59,6 +60,18 @@ def checkpoint_needs(tool: str, weights: str, example: str) -> Needs:
     return Needs(("torch", "transformers"), weights, _INSTALL, SetupEntry(tool, "weights", example))
 
 
+def look_for_model(arguments: LookArguments, context: ToolContext) -> Look:
+    """Return as `look`, for a model that scales it: a strip would grow to gigabytes or shrink to nothing.
+
+    Raises `CallProblem` as `look`, and if one side is over `MAX_ASPECT_RATIO` times the other.
+    """
+    seen = look(arguments, context)
+    shorter, longer = sorted(seen.rgb.shape[:2])
+    if longer > MAX_ASPECT_RATIO * shorter:
+        raise wrong_format(f"One side of the region is over {MAX_ASPECT_RATIO} times the other. Choose a wider box.")
+    return seen
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Where and how a model runs."""
@@ -70,7 +83,6 @@ class Placed:
 
     @property
     def hub(self) -> dict[str, Any]:
-        """Arguments of every `from_pretrained`."""
         revision = {"revision": self.setup.revision} if self.setup.revision else {}
         return {"trust_remote_code": False, **revision}
 
@@ -134,7 +146,6 @@ class CheckpointTool(Tool[A, R], Generic[A, R, S]):
         return None
 
     def load(self) -> None:
-        """Load the weights now."""
         self._slot.get()
 
     def run(self, arguments: A, context: ToolContext) -> ToolOutcome[R]:
@@ -235,7 +246,7 @@ class _ChartReader(CheckpointTool[LookArguments, ChartReaderResult, tuple[str, I
         """Return the text of each picture, and whether it came to its end."""
 
     def _seen(self, arguments: LookArguments, context: ToolContext) -> tuple[str, Image.Image]:
-        part = look(arguments, context)
+        part = look_for_model(arguments, context)
         return part.image, picture_of(part.rgb)
 
     def _passed(
@@ -364,7 +375,7 @@ class GroundingArguments(LookArguments):
 
 
 class GroundedBox(ToolModel):
-    """One thing, in pixels of the whole image."""
+    """A thing that was found; its box is in pixels of the whole image."""
 
     box: tuple[float, float, float, float]
     phrase: str
@@ -415,7 +426,7 @@ class GroundingDino(CheckpointTool[GroundingArguments, GroundingResult, tuple[Lo
         return _Detector(processor, model.to(placed.device).eval())
 
     def _seen(self, arguments: GroundingArguments, context: ToolContext) -> tuple[Look, GroundingArguments]:
-        return look(arguments, context), arguments
+        return look_for_model(arguments, context), arguments
 
     def _passed(
         self, held: _Detector, seen: Sequence[tuple[Look, GroundingArguments]]
@@ -498,7 +509,6 @@ def suppressed(rows: Sequence[tuple[float, Part, str]], overlap: float) -> list[
 
 
 def _overlap(a: Part, b: Part) -> float:
-    """Return the intersection over union."""
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     if width <= 0 or height <= 0:
         return 0.0

@@ -14,7 +14,7 @@ from saccade.errors import DataError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
+from saccade.tasks.sources.settings import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.rl.run import train
 from saccade.training.rl.tasks import TaskList, as_list, keep_tasks, resumed_tasks
