@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import shutil
 import stat
@@ -474,18 +473,6 @@ def test_names_of_one_file_stay_names_of_one_file(tmp_path: Path) -> None:
     assert (tmp_path / "b").read_text() == "same"
     assert os.stat(tmp_path).st_mtime == 6
     os.close(fd)
-
-
-def test_what_was_changed_in_private_stays_when_the_file_is_put_back(folder: Path, workspace: Workspace) -> None:
-    (folder / "a").write_bytes(b"kept" * 4096)
-    with open(folder / "a", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
-        mapped[:4] = b"mine"
-        workspace.commit()
-        with open(folder / "a", "r+b") as other:
-            other.write(b"left" * 8192)
-        workspace.restore()
-        assert (mapped[:8], mapped[-4:]) == (b"minekept", b"kept")
-    assert (folder / "a").read_bytes() == b"kept" * 4096
 
 
 def test_times_of_a_link_are_put_back(folder: Path, workspace: Workspace) -> None:

@@ -245,10 +245,7 @@ def _twin(fd: int, position: int, others: list[int]) -> int | None:
 
 
 def give_back_room(kept: OpenState) -> None:
-    """Empty the files that have lost their names and are made anew, where the disk is too small for both.
-
-    Not otherwise: the kernel also drops what private mappings have changed in them.
-    """
+    """Empty the files that have lost their names, and are made anew: the disk may be too small for both."""
     for fd, file in kept.files.items():
         if file.path is not None and stat.S_ISREG(os.fstat(fd).st_mode) and not os.fstat(fd).st_nlink:
             itself = f"/proc/self/fd/{fd}"

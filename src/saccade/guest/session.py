@@ -167,7 +167,8 @@ def undo_traces(state: Interpreter) -> None:
     """Undo what a discarded call has left outside its memory: files, and what is open."""
     with or_end(state, "what the last code did could not be undone"):
         drain(state.sock)
-        state.workspace.restore(lambda: descriptors.give_back_room(state.standing))
+        descriptors.give_back_room(state.standing)
+        state.workspace.restore()
         anew = descriptors.put_back(state.standing)
         remap(state)
         if anew:
