@@ -307,7 +307,8 @@ def _cut(piece: str) -> str:
     cut = _CUT.search(piece, number.end())
     piece = piece[: cut.start()] if cut else piece
     further = _PROSE_NUMBER.search(piece, number.end())
-    if further is not None and _JOINED.search(piece, number.end(), further.start()) is None:
+    grouped = further is not None and piece[number.end() : further.start()].isspace()  # 15 000
+    if further is not None and not grouped and _JOINED.search(piece, number.end(), further.start()) is None:
         words = re.match(r"\S*(?:\s+[^\W\d]+){0,2}", piece[number.end() :])
         piece = piece[: number.end()] + (words[0] if words else "")
     return piece

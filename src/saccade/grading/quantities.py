@@ -497,6 +497,7 @@ _COMMA_ALONE: Final = re.compile(
 
 def ungrouped(text: str) -> str:
     """Close up groups of digits, and write decimals with a point."""
+    text = re.sub(r"(?<![\w.,])0,(?=[0-9]+(?![\w,]))", "0.", text)  # a zero leads no group of thousands
     code = written_in(text)
     if code or _MONEY_IN_GROUPS.search(text):
         text = _SPACED_GROUP.sub(lambda match: match[0].replace(" ", ""), text)
