@@ -31,10 +31,17 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import dumps, read_lines
 from saccade.record.content import clean_text
 from saccade.record.task import Task
-from saccade.tasks.benchmarks.benchmark import CIRCULAR, TURNED, Benchmark, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card, PaperSettings
 from saccade.tasks.benchmarks.loaders.rows import load_loader
-from saccade.tasks.benchmarks.registry import load_card, recorded_card
+from saccade.tasks.benchmarks.registry import (
+    CIRCULAR,
+    TURNED,
+    Benchmark,
+    load_card,
+    open_benchmark,
+    recorded_card,
+    tasks_of_rows,
+)
 from saccade.tasks.benchmarks.row_files import RowProblem, SourceRow, matches
 from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.resolve import CardReader

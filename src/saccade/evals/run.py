@@ -25,12 +25,11 @@ from saccade.core.registry import Registry
 from saccade.core.settings import save_settings, settings_toml
 from saccade.dialects.base import DIALECTS, Dialect
 from saccade.episode.ask import check_speaks, suited
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import missing_words, run_episode
 from saccade.episode.flow import Plan, as_done, limits_with
 from saccade.episode.prepared import prepared
 from saccade.episode.run_folder import SETTINGS, RunFolder, came_to_nothing, check_continued, continued, saved_settings
 from saccade.episode.task_media import Unshown, check_graders, unshown
-from saccade.episode.workbench import missing_words
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, as_published, of_shard, open_card
 from saccade.evals.grades import (

@@ -39,8 +39,15 @@ from saccade.record.execution import Execution, HostedCall
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, TokenCounts, Trajectory, Turn
 from saccade.training.sft.curate.pipeline import Media
-from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
-from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, write_documents
+from saccade.training.sft.formats.files import (
+    ConversionOptions,
+    MediaIn,
+    MediaOut,
+    Refused,
+    Row,
+    TrajectorySource,
+    write_documents,
+)
 
 if TYPE_CHECKING:
     import atif

@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from saccade.episode.workbench import of_run, of_tool
+from saccade.episode.drive import of_run, of_tool
 from saccade.errors import SaccadeError
 from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore

@@ -39,9 +39,8 @@ from saccade.tokens.caches import (
     state_bytes,
 )
 from saccade.tokens.pictures import PictureTensors
-from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
-from saccade.training.learner import DividedModel, Learner, make_learner
+from saccade.training.learner import DividedModel, Learner, RunState, make_learner
 from saccade.training.memory import (
     MemoryPlan,
     Phase,

@@ -25,7 +25,7 @@ from saccade.media.store import MediaStore
 from saccade.record.content import Answer
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Score, StopReason, Trajectory, Turn
-from saccade.rewards.judges.model import fines_form, unjudged
+from saccade.rewards.judges.prompt import fines_form, unjudged
 from saccade.rewards.reward import REWARDS, ByTag, RewardPreset, SearchesTasks, paid
 from saccade.tasks.sources.folder import WorldReader
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader

@@ -28,8 +28,7 @@ from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.settings import LEFT_OUT, too_many
 from saccade.tokens.batch import token_trajectory
-from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import truncate
+from saccade.tokens.segments import Encoder, truncate
 from saccade.training.settings import TrainingCallback, check_folder
 from saccade.training.sft.settings import DataSettings, SftLossSettings, SftSettings
 

@@ -45,9 +45,8 @@ from saccade.tokens.decoder import Scheduler, write_alone
 from saccade.tokens.local_model import completion_of
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt, placed
-from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
-from saccade.training.learner import Learner, make_learner, rate_fraction
+from saccade.training.learner import Learner, RunState, make_learner, rate_fraction
 from saccade.training.memory import MemoryPlan, Phase, TrainingMemory, chosen_layers, training_memory
 from saccade.training.memory_passes import read_config
 from saccade.training.parallel import Processes

@@ -21,7 +21,7 @@ from saccade.record.content import Answer, ImagePart
 from saccade.record.content import Message as Said
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory, Turn
-from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import Encoder
 from saccade.training.sft import examples
 from saccade.training.sft.examples import ManyStores, learned_turns, read_examples, reprompting
 from saccade.training.sft.settings import SftLossSettings
