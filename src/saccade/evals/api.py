@@ -212,8 +212,7 @@ class Evaluation:
     def frame(self) -> DataFrame:
         """Return the rows as a pandas data frame, its index the ids of the samples.
 
-        Raises:
-            UnavailableError: pandas is not installed.
+        Raises `UnavailableError`: pandas is not installed.
         """
         try:
             import pandas

@@ -250,9 +250,7 @@ async def chosen(
 ) -> tuple[Item, ...]:
     """Return the tasks of this shard: of each source its part.
 
-    Raises:
-        SettingsError: two tasks share an id.
-        RecordError, DataError: the tasks of a source cannot be read.
+    Raises `SettingsError`: two tasks share an id; `RecordError`, `DataError`: a source cannot be read.
     """
     items: dict[str, Item] = {}
     for name, source in sources.items():

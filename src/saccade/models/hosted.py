@@ -104,11 +104,7 @@ class HostedModel(ABC):
         )
 
     def _thinking(self, sampling: Sampling) -> dict[str, Any]:
-        """Return the fields that tell the model how much to think.
-
-        Raises:
-            ModelRefusedError: it cannot be told so.
-        """
+        """Return the fields that tell the model how much to think. Raises `ModelRefusedError`: it cannot be told so."""
         tell = self._provider.reasoning
         if sampling.reasoning is None:
             return {}
@@ -518,8 +514,7 @@ class LeftFile:
 def question_files(request: Request, media: MediaReader) -> tuple[SandboxFile, ...]:
     """Return the distinct pictures of the messages as they are stored, `image_0.png` and so on, in their order.
 
-    Raises:
-        MissingMediaError: `media` lacks one.
+    Raises `MissingMediaError`: `media` lacks one.
     """
     found: dict[str, ImagePart] = {}
     for message in request.messages:

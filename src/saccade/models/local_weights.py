@@ -66,8 +66,7 @@ def load_video_rules(source: str, where: Mapping[str, str], family: ModelFamily)
     Read as transformers does: `processor_config.json` where it holds them, else the file of the video processor, else
     that of the image processor. What none says is the family's.
 
-    Raises:
-        ModelRefusedError: frames would be scaled in another way than here.
+    Raises `ModelRefusedError`: frames would be scaled in another way than here.
     """
     if family.video is None:
         return None

@@ -54,8 +54,7 @@ class LiveRun:
     def data(self) -> dict[str, object]:
         """Return what the page shows: `version`, `facts` in words, and the samples as a gallery has them.
 
-        Raises:
-            RecordError: a stored line cannot be read.
+        Raises `RecordError`: a stored line cannot be read.
         """
         with self._lock:
             version = self.version

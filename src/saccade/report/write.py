@@ -389,8 +389,7 @@ def write_report(
 ) -> Written:
     """Write the report of `runs` to the page `target`.
 
-    Raises:
-        RecordError: a run's failures or findings cannot be read.
+    Raises `RecordError`: a run's failures or findings cannot be read.
     """
     for run in runs.episodes:
         run.read()

@@ -298,8 +298,7 @@ class VisionSessions:
     def use(self, name: str | None) -> _Use:
         """Return a context that gives name and session; None opens a new one, which is closed again if the call fails.
 
-        Raises:
-            CallRefusedError: there is no such session, or no room for another.
+        Raises `CallRefusedError`: there is no such session, or no room for another.
         """
         return _Use(self, name)
 
@@ -383,8 +382,7 @@ class _Use:
 def inside(path: str, folders: Sequence[Path]) -> Path:
     """Return the file at `path`, links followed, if it is in one of `folders`.
 
-    Raises:
-        CallRefusedError: it does not, or there is no such file.
+    Raises `CallRefusedError`: it does not, or there is no such file.
     """
     if not folders:
         raise CallRefusedError(

@@ -169,8 +169,7 @@ class VlmPrompt(ToolModel):
 def prompts_of(tool: str) -> dict[str, VlmPrompt]:
     """Return task -> prompt of a tool, by the file that its setup names where that has the task.
 
-    Raises:
-        SettingsError: the file cannot be read, or is not of that form.
+    Raises `SettingsError`: the file cannot be read, or is not of that form.
     """
     own = _prompts((files(__package__) / "prompts.toml").read_text("utf-8"))[tool]
     path = tool_setup(tool).prompts
@@ -215,11 +214,7 @@ class ReadReply(ToolModel):
 
 
 def read_reply(text: str, form: AnswerForm) -> ReadReply:
-    """Read a reply.
-
-    Raises:
-        ReplyError: it is not of that form, or empty.
-    """
+    """Read a reply. Raises `ReplyError`: it is not of that form, or empty."""
     inner = _FENCE.search(text)
     body = (inner[1] if inner else text).strip()
     if not body:

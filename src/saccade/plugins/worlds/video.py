@@ -448,8 +448,7 @@ class VideoKnobs(Knobs):
 def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, VideoScene, VideoQuestion]:
     """Return the kind of question, raw scene and question of a clip: all of it but the encoding.
 
-    Raises:
-        SettingsError: the knobs allow no length.
+    Raises `SettingsError`: the knobs allow no length.
     """
     lengths = [
         Length(fps, halves)

@@ -54,8 +54,7 @@ def card_of_split(card: Card, split: str) -> Card:
     A split that the card does not list has files named like the default's (`data/test-*.parquet`, `test.jsonl`) with
     its own name instead, as on the Hugging Face hub.
 
-    Raises:
-        SettingsError: neither the card nor the names of its files know of splits.
+    Raises `SettingsError`: neither the card nor the names of its files know of splits.
     """
     if split in ("", card.split):
         return card
@@ -162,8 +161,7 @@ class Benchmark:
 def open_benchmark(card: Card, data: Path | None = None) -> Benchmark:
     """Open the benchmark in folder `data`, by default `SACCADE_DATA`.
 
-    Raises:
-        DataError: it is not there; says what to download, from where, and into which folder.
+    Raises `DataError`: it is not there; says what to download, from where, and into which folder.
     """
     place = data if data is not None else Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
     for folder in () if place is None else (place / card.name, place):

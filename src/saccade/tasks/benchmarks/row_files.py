@@ -246,11 +246,7 @@ def count_rows(file: Path) -> int:
 
 
 def load_pyarrow() -> tuple[Any, Any]:
-    """Return the modules `pyarrow` and `pyarrow.parquet`.
-
-    Raises:
-        UnavailableError: pyarrow is not installed.
-    """
+    """Return the modules `pyarrow` and `pyarrow.parquet`. Raises `UnavailableError`: pyarrow is not installed."""
     try:
         import pyarrow
         from pyarrow import parquet

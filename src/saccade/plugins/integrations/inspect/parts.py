@@ -185,9 +185,8 @@ def look(
 def dataset(sources: str | Sequence[str], n: int | None = None) -> MemoryDataset:
     """Return the tasks as samples whose input is the pictures and the question, for any solver.
 
-    Raises:
-        SettingsError: a source's name means nothing, or `n` is below 1.
-        DataError, RecordError: the data are not there, or cannot be read.
+    Raises `SettingsError`: a source's name means nothing, or `n` is below 1. DataError, RecordError: the data are not
+    there, or cannot be read.
     """
     named = tuple(name.strip() for name in sources.split(",")) if isinstance(sources, str) else tuple(sources)
     with tempfile.TemporaryDirectory(prefix="saccade-inspect-") as folder:

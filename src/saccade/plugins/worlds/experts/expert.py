@@ -194,8 +194,7 @@ _SHRUNK = frozenset({"visual-search"})
 def fitting(part: ExpertPart) -> dict[Style, float]:
     """Return the styles that fit, with their weights.
 
-    Raises:
-        UnfitSampleError: none does; names what the dialect lacks.
+    Raises `UnfitSampleError`: none does; names what the dialect lacks.
     """
     scene, weights = part.scene, part.scene.settings.styles
     left = scene.turns
