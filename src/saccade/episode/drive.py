@@ -154,10 +154,8 @@ class Workbench:
     async def run(self, effect: Run) -> Execution:
         """Run code.
 
-        Raises:
-            SandboxError: the sandbox itself failed.
-            MediaError: media of the task are not in the store.
-            SettingsError: there is no sandbox.
+        Raises `SandboxError`: the sandbox itself failed; `MediaError`: media of the task are not in the store;
+        `SettingsError`: there is no sandbox.
         """
         opening = self._opening = self._opening or asyncio.ensure_future(self._open())
         try:
@@ -434,10 +432,8 @@ async def run_episode(
 
     A `journal` keeps the turns as they come (`run_kept`).
 
-    Raises:
-        SettingsError: the dialect cannot show the task.
-        IsolationError: the sandbox refuses to start on this machine.
-        MediaError: media of the task are not in the store.
+    Raises `SettingsError`: the dialect cannot show the task; `IsolationError`: the sandbox refuses to start on this
+    machine; `MediaError`: media of the task are not in the store.
     """
     performer = Performer(model, Workbench(plan, sandbox, store, tools), store, watch=watch, journal=journal)
     start = performer.clock()

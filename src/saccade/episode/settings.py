@@ -97,10 +97,8 @@ class PromptSettings(Settings):
     def equipped(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
         """Return the dialect with the user's prompt and tools, and the toolbox.
 
-        Raises:
-            SettingsError: it takes no prompt, no tools, or no such boxes.
-            PromptFileError: the prompt file cannot be used.
-            RegistryError: there is no such tool.
+        Raises `SettingsError`: it takes no prompt, no tools, or no such boxes; `PromptFileError`: the prompt file
+        cannot be used; `RegistryError`: there is no such tool.
         """
         if self.tool_list:
             from saccade.dialects.calls import with_tool_list

@@ -309,9 +309,8 @@ def as_published(settings: EvalSettings) -> Applied:
     """Return the settings with those of the paper that they name (`EvalSettings.published`) where the user set nothing
     else.
 
-    Raises:
-        SettingsError: a source is no benchmark, its card has no settings of that name, or two cards differ in them.
-        RegistryError: there is no such card.
+    Raises `SettingsError`: a source is no benchmark, its card has no settings of that name, or two cards differ in
+    them; `RegistryError`: there is no such card.
     """
     if not settings.published:
         return Applied(settings, ())

@@ -306,11 +306,9 @@ async def evaluate(
     With a `player` the name of the model in the settings is a label only; without, a provider may have one. With
     `batch` requests go by the provider's batch API, those of `workers` samples in each batch.
 
-    Raises:
-        SettingsError: a source is wrong, the folder was made with other settings, or the dialect takes no such tools
-            or can show no task of a source.
-        RegistryError: a dialect, tool, grader or model is unknown.
-        ModelError, SandboxError: outages that do not end.
+    Raises `SettingsError`: a source is wrong, the folder was made with other settings, or the dialect takes no such
+    tools or can show no task of a source; `RegistryError`: a dialect, tool, grader or model is unknown; `ModelError`,
+    `SandboxError`: outages that do not end.
     """
     settings, _ = continuing(settings, out)
     dialect, _ = settings.spoken()
@@ -488,9 +486,8 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
 
     Those of a paper are applied, see `saccade.evals.benchmarks`.
 
-    Raises:
-        SettingsError: the settings in `out` cannot be read, or the dialect takes no such tools or prompt.
-        RegistryError: there is no such dialect or tool, or the run that is there names code that this command does not.
+    Raises `SettingsError`: the settings in `out` cannot be read, or the dialect takes no such tools or prompt;
+    `RegistryError`: there is no such dialect or tool, or the run that is there names code that this command does not.
     """
     applied = as_published(settings)
     settings = applied.settings

@@ -208,10 +208,8 @@ async def converted(
         who: the model's name for messages.
         seconds: for the whole try, answer included.
 
-    Raises:
-        OutageError: another try may cure it.
-        ContextLimitError: the messages do not fit the model's context.
-        ModelRefusedError: no try can cure it.
+    Raises `OutageError`: another try may cure it; `ContextLimitError`: the messages do not fit the model's context;
+    `ModelRefusedError`: no try can cure it.
     """
     try:
         async with asyncio.timeout(seconds):

@@ -73,9 +73,7 @@ class HostedModel(ABC):
         """Its `package` has the class `client` to talk with, made as those of OpenAI's and Anthropic's packages are; a
         subclass for another package says so in `_connected`, `failure` and `close`.
 
-        Raises:
-            UnavailableError: it is not installed.
-            ModelRefusedError: a key is needed, and there is none.
+        Raises `UnavailableError`: it is not installed; `ModelRefusedError`: a key is needed, and there is none.
         """
         self.name = f"{provider.name}:{endpoint.model}"
         self.retry: RetryPolicy = endpoint.retry
@@ -142,10 +140,8 @@ class HostedModel(ABC):
     ) -> Completion:
         """Return the model's next message; an empty piece to `on_text` says that a broken answer begins again.
 
-        Raises:
-            ModelRefusedError: no retry can help, or the service blocks the request.
-            ModelLostError: an outage outlasted the retries.
-            MediaError: a picture or a video of the messages cannot be read.
+        Raises `ModelRefusedError`: no retry can help, or the service blocks the request; `ModelLostError`: an outage
+        outlasted the retries; `MediaError`: a picture or a video of the messages cannot be read.
         """
         check_stops(request.stop)
         listener = Listener(on_text)

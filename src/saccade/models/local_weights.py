@@ -360,9 +360,8 @@ class Checkpoint:
 def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
     """Return the checkpoint in the folder `source`, or of that name on the hub.
 
-    Raises:
-        ModelRefusedError: it cannot be loaded, or its family is not known.
-        SettingsError: device or dtype cannot be had.
+    Raises `ModelRefusedError`: it cannot be loaded, or its family is not known; `SettingsError`: device or dtype cannot
+    be had.
     """
     device, dtype = _placement(settings)
     where = {"revision": settings.revision} if settings.revision else {}

@@ -78,9 +78,7 @@ class LiveRun:
     def episode(self, begin: int) -> str:
         """Return the page of the sample whose line begins at byte `begin`.
 
-        Raises:
-            KeyError: no sample has such a line.
-            RecordError: it cannot be read.
+        Raises `KeyError`: no sample has such a line; `RecordError`: it cannot be read.
         """
         with self._lock:
             self._read_on()

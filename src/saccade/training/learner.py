@@ -201,9 +201,8 @@ def export_checkpoint(
         dtype: `float32`, `bfloat16`, or `auto`: that of the run's arithmetic on a CPU.
         dialects: those that it learned, in place of those that the checkpoint names.
 
-    Raises:
-        TrainingError: it cannot be read, or holds other weights than the run trains.
-        ModelRefusedError: the model that the run began with cannot be loaded.
+    Raises `TrainingError`: it cannot be read, or holds other weights than the run trains; `ModelRefusedError`: the
+    model that the run began with cannot be loaded.
     """
     state, weights = read_checkpoint(checkpoint, "Name another one.")
     trained = load_trainable(settings, torch.device("cpu"), seed=0)

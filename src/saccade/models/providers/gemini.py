@@ -157,9 +157,8 @@ def request_fields(request: Request, media: MediaReader, model: str) -> dict[str
 def read_chunk(chunk: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall] | None = None) -> None:
     """Read a chunk of a stream, or a whole answer, which has the same form; calls of the API's sandbox into `calls`.
 
-    Raises:
-        OutageError: it does not follow the protocol, or the model's function call could not be read by its API.
-        FilteredRequestError: the service refuses to let the model read the request.
+    Raises `OutageError`: it does not follow the protocol, or the model's function call could not be read by its API;
+    `FilteredRequestError`: the service refuses to let the model read the request.
     """
     try:
         _read(chunk, answer, [] if calls is None else calls)

@@ -67,9 +67,7 @@ def request_fields(
 
     Those of `hosted.DISPENSABLE` in `without` are left out.
 
-    Raises:
-        ModelRefusedError: the API cannot take what is asked for.
-        MediaError: a picture cannot be read.
+    Raises `ModelRefusedError`: the API cannot take what is asked for; `MediaError`: a picture cannot be read.
     """
     sampling, messages = request.sampling, paired(request.messages)
     for name in ("seed", "top_k"):

@@ -355,10 +355,8 @@ def export_spans(trajectories: Iterable[Trajectory], exporter: SpanExporter, *, 
         exporter: one of the official package's; it stays open.
         content: see `spans.agent_span`.
 
-    Raises:
-        UnavailableError: the package is not installed.
-        RecordError: an episode does not say when it was recorded.
-        SettingsError: the exporter could not deliver.
+    Raises `UnavailableError`: the package is not installed; `RecordError`: an episode does not say when it was
+    recorded; `SettingsError`: the exporter could not deliver.
     """
     load_sdk()
     from opentelemetry.sdk.trace.export import SpanExportResult

@@ -100,9 +100,7 @@ class VisionSession:
     async def run(self, code: str) -> SessionCall:
         """Run a cell of Python.
 
-        Raises:
-            SandboxError: the sandbox itself failed.
-            CallRefusedError: there is no room for further pictures.
+        Raises `SandboxError`: the sandbox itself failed; `CallRefusedError`: there is no room for further pictures.
         """
         async with self._lock:
             self._check_room()
@@ -125,10 +123,8 @@ class VisionSession:
     async def upload(self, media: OwnMedia, settings: OwnMediaSettings) -> tuple[tuple[str, ...], Taken]:
         """Take a picture, a document or a video, and return the names of its pictures or video here.
 
-        Raises:
-            MediaError: it is neither, broken, or too large.
-            UnavailableError: it may be a video, and what reads videos is not installed.
-            CallRefusedError: a video comes too late, or there is no room.
+        Raises `MediaError`: it is neither, broken, or too large; `UnavailableError`: it may be a video, and what reads
+        videos is not installed; `CallRefusedError`: a video comes too late, or there is no room.
         """
         async with self._lock:
             self._check_room()
@@ -152,9 +148,8 @@ class VisionSession:
     async def view(self, name: str, box: Xyxy | None) -> tuple[str, ImagePart]:
         """Return a picture of the session, or the part of it in `box` (pixels), and what to call it.
 
-        Raises:
-            CallRefusedError: there is no such picture, or the box is in fractions of it.
-            CallProblem: the box is empty or outside of it.
+        Raises `CallRefusedError`: there is no such picture, or the box is in fractions of it; `CallProblem`: the box is
+        empty or outside of it.
         """
         async with self._lock:
             part = self.media.pictures.get(name)

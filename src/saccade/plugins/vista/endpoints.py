@@ -80,9 +80,8 @@ class Asked:
     async def reply(self, said: Sequence[str]) -> str:
         """Return the model's reply to the prompt, its reply, our next words, ...: an odd number of texts.
 
-        Raises:
-            ToolLostError: it was not reached within the retries.
-            UnavailableError: it cannot be made, or refuses.
+        Raises `ToolLostError`: it was not reached within the retries; `UnavailableError`: it cannot be made, or
+        refuses.
         """
         held = _Held(self.png)
         shown = ImagePart(sha256=held.sha256, width=self.size[0], height=self.size[1])

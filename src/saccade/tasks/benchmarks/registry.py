@@ -150,9 +150,7 @@ class Benchmark:
         Rows excluded by the card (`only`) are skipped. A second row with one id is a problem. Choices are in source
         order or cycled; shuffling is up to the caller.
 
-        Raises:
-            DataError: a file cannot be read.
-            UnavailableError: what reads it, or its videos, is not installed.
+        Raises `DataError`: a file cannot be read; `UnavailableError`: what reads it, or its videos, is not installed.
         """
         rows = load_loader(self.card.loader.id).rows(self.files)
         yield from tasks_of_rows(rows, self.card, self.folder, store)
@@ -242,9 +240,8 @@ def load_card(name: str) -> Card:
     """Return the card of an id, with or without its version, in the TOML file at a path that ends in `.toml`, or in
     code.
 
-    Raises:
-        RegistryError: there is no such card (suggests the nearest), or it is no card.
-        SettingsError: the file is no card (names every mistake), or the card has no such split.
+    Raises `RegistryError`: there is no such card (suggests the nearest), or it is no card; `SettingsError`: the file is
+    no card (names every mistake), or the card has no such split.
     """
     own, split = split_of(name)
     if own.endswith(".toml"):
@@ -313,9 +310,7 @@ def published_answers(benchmark: Benchmark) -> dict[str, dict[str, bool]]:
 
     Files spell one model in several ways (`sonnet3.5`, `Sonnet-3.5`); here it has the spelling that comes first.
 
-    Raises:
-        DataError: a file of the data cannot be read.
-        UnavailableError: what reads it is not installed.
+    Raises `DataError`: a file of the data cannot be read; `UnavailableError`: what reads it is not installed.
     """
     card = benchmark.card
     if not card.fields.published:

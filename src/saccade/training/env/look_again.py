@@ -418,10 +418,8 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
             store: the media store that holds the tasks' pictures, or its folder. None: a temporary one, for sources.
             options: see `LookAgainOptions`.
 
-        Raises:
-            SettingsError: there are no tasks, the dialect cannot show one of them, or it knows no typed tools but some
-                were given.
-            RegistryError: an id is unknown, that of the reward included.
+        Raises `SettingsError`: there are no tasks, the dialect cannot show one of them, or it knows no typed tools but
+        some were given; `RegistryError`: an id is unknown, that of the reward included.
         """
         if unknown := options.keys() - LookAgainOptions.__annotations__.keys():
             raise TypeError(f"LookAgainEnv has no option {min(unknown)!r}")

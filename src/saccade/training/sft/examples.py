@@ -177,9 +177,7 @@ def read_examples(
         out: folder of the run, which gets the pictures of prompts above `media.shown_pixels`, scaled down, and a list
             of trajectories whose media are gone or damaged; None: the former stay as they are, and nothing is listed.
 
-    Raises:
-        RecordError: a run folder cannot be read.
-        TrainingError: nothing is left to learn from.
+    Raises `RecordError`: a run folder cannot be read; `TrainingError`: nothing is left to learn from.
     """
     train: list[BatchRow] = []
     held: list[BatchRow] = []

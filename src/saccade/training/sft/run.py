@@ -274,10 +274,9 @@ Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor, bool]]
 def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: SftCallback | None = None) -> Path:
     """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
 
-    Raises:
-        SettingsError: `out` holds a run already, or one with other settings.
-        TrainingError: there is nothing to learn from, or the data are not those of the run that is resumed.
-        ModelRefusedError: the checkpoint cannot be loaded.
+    Raises `SettingsError`: `out` holds a run already, or one with other settings; `TrainingError`: there is nothing to
+    learn from, or the data are not those of the run that is resumed; `ModelRefusedError`: the checkpoint cannot be
+    loaded.
     """
     check_run(settings, out, resume)
     processes = join_processes(settings.threads)

@@ -184,9 +184,8 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
     ) -> LookObservation:
         """Begin an episode, with a random task or the one that is named; an episode under way ends.
 
-        Raises:
-            SettingsError: there is no such task or option, or a value is of the wrong type.
-            MediaError: pictures of the task cannot be had.
+        Raises `SettingsError`: there is no such task or option, or a value is of the wrong type; `MediaError`: pictures
+        of the task cannot be had.
         """
         if others:
             hint = did_you_mean(next(iter(others)), ["seed", "episode_id", "task"])
