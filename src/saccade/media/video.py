@@ -188,7 +188,7 @@ def sample_frames(
 
 @contextmanager
 def _reading(source: Source, limits: VideoLimits, name: str = "") -> Iterator[tuple[Frames, bytes]]:
-    """The frames of the source and its first bytes; foreign errors become ours."""
+    """Yield the frames of the source and its first bytes; foreign errors become ours."""
     from saccade.guest.video_stream import FrameLimits, ReopenedFile, VideoError, VideoTooLargeError, read_frames
 
     name = name or ("the video" if isinstance(source, bytes) else os.fspath(source))

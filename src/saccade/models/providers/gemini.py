@@ -212,7 +212,7 @@ def _name(value: Any) -> str:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
-    """Thoughts are sampled tokens, and are paid as such."""
+    """Read the usage; thoughts count as sampled tokens, as they are paid."""
     prompt, written = usage.get("prompt_token_count"), usage.get("candidates_token_count")
     thought = usage.get("thoughts_token_count")
     counted = [count for count in (written, thought) if count is not None]

@@ -360,7 +360,7 @@ def _message(choice: Mapping[str, Any], usual: str, answer: PartialAnswer) -> Ma
 
 
 def _end_without_reason(answer: PartialAnswer, by: str) -> None:
-    """An answer that is whole although no reason was given."""
+    """End an answer that is whole although no reason was given."""
     begun = answer.raw or answer.calls or answer.declined or by == "being a whole body"
     if answer.finish is None and answer.watch.stopped is None and begun:
         answer.bend("no end", by)
