@@ -498,3 +498,8 @@ def test_what_is_transparent_lies_on_white(mode: str) -> None:
     image.info.pop("transparency", None)
     if mode in ("P", "L"):
         assert ToolContext({"a": image}).image(None).image.getpixel((0, 0)) == (0, 0, 0)
+
+
+def test_sixteen_bits_are_scaled_and_not_clipped_to_white() -> None:
+    grey = Image.new("I;16", (2, 1), 128 * 257)
+    assert ToolContext({"a": grey}).image(None).image.getpixel((0, 0)) == (128, 128, 128)

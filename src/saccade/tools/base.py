@@ -344,7 +344,8 @@ class Tool(OfferedTool, Generic[A, R]):
             return arguments, []
         filled, repairs = dict(arguments), []
         asks = self.from_task
-        if asks and context.question and not str(filled.get(asks) or "").strip():
+        given = filled.get(asks)
+        if asks and context.question and (given is None or (isinstance(given, str) and not given.strip())):
             filled[asks] = context.question
             note = f"{asks} was left out: the question of the task"
             repairs.append(ExecutionRepair(name="question_filled", note=note))

@@ -272,10 +272,9 @@ def _short(which: str | int) -> str:
 def _rgb(image: Image.Image) -> Image.Image:
     if image.mode == "RGB":
         return image
-    if "A" in image.mode or "transparency" in image.info:
-        layer = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
-    return image.convert("RGB")
+    from saccade.media.modes import to_plain, to_rgb  # late: it brings NumPy
+
+    return to_rgb(to_plain(image))
 
 
 # What a call of a tool gave back, in one frozen object; nothing in it is a mock of a result.

@@ -125,12 +125,12 @@ def _mathverse(task: Task, text: str) -> bool | None:
     return True if official("vlmeval.dataset.utils.mathverse").post_check_score(line) else None
 
 
-_EVALUATED = re.compile(r"[0-9a-z\\{}()+*/^_., =-]{1,60}")
-"""What `is_equal` may evaluate: it runs the text of an answer as Python."""
+_EVALUATED = re.compile(r"(?!.*(?:\*\*|__|\^\{[^}]*\^))[0-9a-z\\{}()+*/^_., =-]{1,60}")
+"""What `is_equal` may evaluate: it runs the text of an answer as Python, and powers of powers for ever."""
 
 
 def _math_vision(task: Task, text: str) -> bool | None:
-    if not all(_EVALUATED.fullmatch(one) and "**" not in one and "__" not in one for one in (text, task.answer or "")):
+    if not all(_EVALUATED.fullmatch(one) for one in (text, task.answer or "")):
         return None
     return bool(official("vlmeval.dataset.utils.mathv").is_equal.__wrapped__(text, task.answer))
 
@@ -190,13 +190,14 @@ EVALUATORS: Mapping[str, tuple[tuple[str, ...], Callable[[Answer], bool], Theirs
 def drawn() -> Iterator[Answer]:
     """Yield the answers that people wrote, with their verdicts."""
     for line in (HERE.parent / "blind.tsv").read_text(encoding="utf-8").splitlines():
-        verdict, grader, gold, choices, text = line.split("\t")
+        verdict, grader, gold, choices, text, *asked = line.split("\t")
         options = tuple(filter(None, choices.split("|")))
         kind = AnswerType.CHOICE if options else AnswerType.TEXT
         if "+" in gold and options:
             continue  # nobody else grades sets of options
         gold = gold.replace("\\\\", "\\")
-        task = Task(id="t", question="What is it?", answer=gold, choices=options, answer_type=kind)
+        question = asked[0] if asked else "What is it?"
+        task = Task(id="t", question=question, answer=gold, choices=options, answer_type=kind)
         said = text.replace("\\n", "\n").replace("\\\\", "\\")
         yield Answer("by hand", text, grader, task, said, verdict)
     for line in (HERE.parent / "cases.jsonl").read_text(encoding="utf-8").splitlines():

@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import tomllib
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -37,13 +36,13 @@ from saccade.errors import (
 )
 from saccade.models.base import Model, Request
 from saccade.models.registry import load_model
-from saccade.plugins.vista.weights import ChartTable, as_markdown
+from saccade.plugins.vista.weights import ChartTable, as_markdown, look_for_model
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Sampling
 from saccade.tools.base import ToolOutcome, WaitingTool
 from saccade.tools.context import ToolContext, wrong_format
 from saccade.tools.definition import Alias, Needs, ToolModel
-from saccade.tools.measure import LookArguments, look, picture_of
+from saccade.tools.measure import LookArguments, picture_of
 from saccade.tools.setup import SetupEntry, ToolSetup, tool_setup
 
 SOLVE: Final = "solve:"
@@ -292,9 +291,9 @@ class VlmTool(WaitingTool[A, VlmResult], Generic[A]):
         """Raises `SettingsError` if a file of prompts that the setup names cannot be used."""
         prompts_of(self.name)
 
-    @abstractmethod
     def asked(self, arguments: A) -> tuple[str, str]:
-        """Return task and question that the arguments mean."""
+        """Return the task and the question; a tool without either describes what it sees."""
+        return getattr(arguments, "task", "describe"), getattr(arguments, "question", "")
 
     async def answer(self, arguments: A, context: ToolContext) -> ToolOutcome[VlmResult]:
         """Ask, read, and at most once ask again."""
@@ -314,15 +313,7 @@ class VlmTool(WaitingTool[A, VlmResult], Generic[A]):
             except ReplyError as error:
                 text = await model.reply([words, text, _AGAIN.format(why=error)])
                 read, repaired = read_reply(text, prompt.form), True
-        value = VlmResult(
-            image=image,
-            task=task,
-            text=text,
-            table=read.table,
-            statements=read.statements,
-            answer=read.answer,
-            repaired=repaired,
-        )
+        value = VlmResult(image=image, task=task, text=text, repaired=repaired, **dict(read))
         return ToolOutcome(value, text=_shown(read, prompt, text))
 
     async def ready(self) -> str:
@@ -341,7 +332,7 @@ class VlmTool(WaitingTool[A, VlmResult], Generic[A]):
         return ""
 
     def _seen(self, arguments: A, context: ToolContext) -> tuple[str, Asked]:
-        seen = look(arguments, context)
+        seen = look_for_model(arguments, context)
         picture, buffer = picture_of(seen.rgb), BytesIO()
         picture.save(buffer, format="PNG", compress_level=1)
         return seen.image, Asked(tool_setup(self.name), self.retry, buffer.getvalue(), picture.size)
@@ -397,16 +388,10 @@ class ChartMoe(VlmTool[ChartMoeArguments]):
         "compatible:chartmoe@http://localhost:8000/v1",
     )
 
-    def asked(self, arguments: ChartMoeArguments) -> tuple[str, str]:
-        return arguments.task, arguments.question
-
 
 class _Captioner(VlmTool[LookArguments]):
     arguments = LookArguments
     renames = MappingProxyType({other: own for other, own in NAMES_OF_THE_QUESTION.items() if own == "image"})
-
-    def asked(self, arguments: LookArguments) -> tuple[str, str]:
-        return "describe", ""
 
 
 class ChartAssistant(_Captioner):
@@ -473,9 +458,6 @@ class DiagramFormalizer(VlmTool[FormalizerArguments]):
         "compatible:dfe-gps@http://localhost:8000/v1",
     )
 
-    def asked(self, arguments: FormalizerArguments) -> tuple[str, str]:
-        return arguments.task, arguments.question
-
 
 class SolverArguments(LookArguments):
     """The problem that the picture belongs to, and what is wanted of it."""
@@ -491,9 +473,6 @@ class _Solver(VlmTool[SolverArguments]):
     arguments = SolverArguments
     renames = NAMES_OF_THE_QUESTION
     from_task = "question"
-
-    def asked(self, arguments: SolverArguments) -> tuple[str, str]:
-        return arguments.task, arguments.question
 
 
 class GLlava(_Solver):

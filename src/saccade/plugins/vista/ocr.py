@@ -162,6 +162,8 @@ class UprightRecognizer:
 
 
 _MODELS: Final = ("det", "rec", "cls")
+_LEAST_LETTER: Final = 4
+"""Pixels that a letter is high, at least."""
 _LEAST_SIDE: Final = 32
 _LINE_HEIGHT: Final = 48
 """Of a line as the recogniser reads it, in pixels."""
@@ -228,6 +230,10 @@ class Ocr(Tool[OcrArguments, OcrResult]):
     def run(self, arguments: OcrArguments, context: ToolContext) -> ToolOutcome[OcrResult]:
         """Detect, turn upright, recognise."""
         seen = look(arguments, context)
+        if min(seen.rgb.shape[:2]) < _LEAST_LETTER:
+            return ToolOutcome(
+                OcrResult(image=seen.image, text="", lines=()), text=f"No text was found in {seen.image}."
+            )
         pixels = _padded(seen.rgb)
         with self._lock:
             if self._engine is None:

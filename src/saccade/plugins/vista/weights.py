@@ -22,6 +22,7 @@ from pydantic import Field
 
 from saccade.core.registry import install
 from saccade.errors import UnavailableError
+from saccade.media.modes import MAX_ASPECT_RATIO
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext, wrong_format
 from saccade.tools.definition import (
@@ -57,6 +58,18 @@ def checkpoint_needs(tool: str, weights: str, example: str) -> Needs:
         example: A hub name that fits.
     """
     return Needs(("torch", "transformers"), weights, _INSTALL, SetupEntry(tool, "weights", example))
+
+
+def look_for_model(arguments: LookArguments, context: ToolContext) -> Look:
+    """Return as `look`, for a model that scales it: a strip would grow to gigabytes or shrink to nothing.
+
+    Raises `CallProblem` as `look`, and if one side is over `MAX_ASPECT_RATIO` times the other.
+    """
+    seen = look(arguments, context)
+    shorter, longer = sorted(seen.rgb.shape[:2])
+    if longer > MAX_ASPECT_RATIO * shorter:
+        raise wrong_format(f"One side of the region is over {MAX_ASPECT_RATIO} times the other. Choose a wider box.")
+    return seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +245,7 @@ class _ChartReader(CheckpointTool[LookArguments, ChartReaderResult, tuple[str, I
         """Return the text of each picture, and whether it came to its end."""
 
     def _seen(self, arguments: LookArguments, context: ToolContext) -> tuple[str, Image.Image]:
-        part = look(arguments, context)
+        part = look_for_model(arguments, context)
         return part.image, picture_of(part.rgb)
 
     def _passed(
@@ -412,7 +425,7 @@ class GroundingDino(CheckpointTool[GroundingArguments, GroundingResult, tuple[Lo
         return _Detector(processor, model.to(placed.device).eval())
 
     def _seen(self, arguments: GroundingArguments, context: ToolContext) -> tuple[Look, GroundingArguments]:
-        return look(arguments, context), arguments
+        return look_for_model(arguments, context), arguments
 
     def _passed(
         self, held: _Detector, seen: Sequence[tuple[Look, GroundingArguments]]

@@ -22,6 +22,7 @@ from saccade.plugins.vista.chart.marks import (
     mask_of_colour,
     number_axis,
     number_of,
+    on_ticks,
     paper_colour,
     read_pie,
     read_points,
@@ -29,7 +30,9 @@ from saccade.plugins.vista.chart.marks import (
 from saccade.plugins.vista.chart.reading import (
     BarFrame,
     ChartReading,
+    _tight,
     _value,
+    _whole,
     find_legend,
     read_bars,
     read_chart,
@@ -108,9 +111,31 @@ def test_a_curve_is_one_thin_stroke_over_the_labels(draw: Callable[[ImageDraw.Im
     ink = find_curve(sheet(draw), RED, WHITE, WINDOW, None)
     assert (ink is not None) is read
     if ink is not None:
-        places = [Place(text("Mon", x - 9, 270, x + 9, 280), x) for x, _ in POINTS]
+        places = [Place(text(str(250 - y), x - 9, 270, x + 9, 280), x) for x, y in POINTS]
         marks = read_points(ink, AXIS, places, RED, None)
-        assert [mark.value for mark in marks] == pytest.approx([250 - y for _, y in POINTS], abs=4)
+        assert len(marks) == 4 - (draw is dashed), "a gap hides a corner"
+        assert all(mark.label and mark.value == pytest.approx(float(mark.label.text), abs=4) for mark in marks)
+
+
+def test_powers_of_ten_and_marks_of_ticks_move_an_axis_that_the_numbers_would_set_aside() -> None:
+    rgb = sheet(lambda pen: [pen.line([(50, y), (56, y)], fill=BLUE, width=1) for y in (52, 152, 252)])
+    numbers = tuple(text(name, 20, y - 7, 44, y + 3) for name, y in (("0", 252), ("10", 152), ("20", 52)))
+    axis = NumberAxis("y", -0.1, 25.0, numbers)
+    moved = on_ticks(rgb, axis)
+    assert moved is not None
+    assert [moved.value(y + 0.5) for y in (252, 152, 52)] == pytest.approx([0, 10, 20])
+    assert on_ticks(sheet(lambda pen: None), axis) is axis, "no marks"
+    ten = page(40, 30, (2, 10, 16, 20, BLUE), (18, 4, 22, 10, BLUE))
+    assert _tight(ten, text("10³", 0, 0, 26, 26)).box == (2, 10, 22, 20), "the tick is at the ten"
+    assert _tight(ten, text("15", 0, 0, 26, 26)).box == (2, 4, 22, 20)
+
+
+def test_a_label_of_which_a_word_was_not_read_or_is_cut_names_nothing() -> None:
+    rgb = page(90, 30, (10, 14, 30, 16, BLUE), (36, 14, 56, 16, BLUE))
+    assert _whole([text("cars", 36, 9, 56, 21)], rgb, None) == []
+    both = [text("Private cars", 10, 9, 56, 21)]
+    assert _whole(both, rgb, None) == both
+    assert _whole([text("ivate cars", 0, 9, 56, 21)], rgb, None) == []
 
 
 def test_a_curve_is_not_looked_for_in_a_legend_or_read_where_a_pixel_matters() -> None:
