@@ -23,9 +23,8 @@ from typing import Any, Final
 
 from benchmarks.figures import Figure
 from saccade.dialects.base import Dialect, load_dialect
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import equipped, run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.workbench import equipped
 from saccade.errors import ToolLostError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel

@@ -41,10 +41,10 @@ from examples.reproduce.settings import (
 )
 from saccade.core import sync
 from saccade.dialects.base import load_dialect
+from saccade.episode.drive import equipped
 from saccade.episode.flow import Plan, limits_with
 from saccade.episode.run_folder import MEDIA, RunFolder, continued
 from saccade.episode.settings import sandbox_at
-from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError, TrainingError
 from saccade.grading.registry import scored_by_rule
 from saccade.media.store import MediaStore

@@ -143,7 +143,7 @@ PUBLIC_MODULES = {
     "record.content": "clean_text",
     "record.trajectory": "CORRECT",
     "report.page": "write_pages",
-    "rewards.judges.model": "JudgeContext",
+    "rewards.judges.prompt": "JudgeContext",
     "rewards.reward": "JudgeVerdict accuracy calls reward_each",
     "tasks.benchmarks.card": "Card",
     "tasks.benchmarks.loaders.rows": "first_match",
@@ -151,7 +151,7 @@ PUBLIC_MODULES = {
     "tasks.sources.survey": "TaskForm",
     "tasks.worlds": "Knobs Rng World WorldSample make_task",
     "tokens.batch": "Collator token_row token_trajectory",
-    "tokens.encoder": "Encoder",
+    "tokens.segments": "Encoder",
     "tokens.pictures": "PictureTensors",
     "tools.base": "Tool ToolOutcome",
     "tools.context": "CallProblem ToolContext",
@@ -162,7 +162,7 @@ PUBLIC_MODULES = {
     "training.rl.select": "AdvantageRule KlEstimator Selection SelectionRule best keep_usable",
     "training.rl.settings": "OtherTrainer",
     "training.sft.curate.pipeline": "KEEP Drop FilterContext FilterOutcome FilterSettings FilterStage Undecided each",
-    "training.sft.formats.base": "Format",
+    "training.sft.formats.files": "Format",
     "training.sft.synth.settings": "ExpertFactory UnfitSampleError completion",
 }
 """What is promised besides, for parts that extend Saccade and for reading what is stored: module -> names."""

@@ -22,8 +22,8 @@ from saccade.dialects.calls import (
     with_tool_list,
     write_call,
 )
+from saccade.episode.drive import equipped
 from saccade.episode.settings import PromptSettings
-from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 from saccade.record.content import ToolCall

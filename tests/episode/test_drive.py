@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import threading
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from saccade.episode.drive import run_episode, within
-from saccade.episode.drive_sync import SyncPlayer
 from saccade.episode.flow import Ask, Event, Ran, Reply, Run, Said, Stopped, Wrote
 from saccade.errors import (
     ContextLimitError,
@@ -20,7 +16,6 @@ from saccade.errors import (
     MissingMediaError,
     ModelLostError,
     ModelRefusedError,
-    SandboxClosedError,
     SandboxLostError,
 )
 from saccade.media.store import MediaStore
@@ -253,33 +248,13 @@ async def test_a_cancelled_call_closes_the_session(tmp_path: Path) -> None:
         assert not box._sessions
 
 
-async def test_a_sync_player_plays_in_a_running_loop_and_closes_what_it_took_over_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    closed: list[str] = []
-    model, box = ScriptedModel([CODE, ANSWER]), ScriptedSandbox([GOOD])
-
-    async def close_model() -> None:
-        closed.append("model")
-
-    async def close_box() -> None:
-        closed.append("sandbox")
-
-    monkeypatch.setattr(model, "close", close_model)
-    monkeypatch.setattr(box, "close", close_box)
-    before = threading.enumerate()
+async def test_events_are_heard_in_order(tmp_path: Path) -> None:
     heard: list[Event] = []
     store = MediaStore(tmp_path)
-    with SyncPlayer(model, box, store) as player:
-        assert player.play(plan(of=stored_task(store)), watch=heard.append).answer == "cat"
+    model, box = ScriptedModel([CODE, ANSWER]), ScriptedSandbox([GOOD])
+    played = await run_episode(plan(of=stored_task(store)), model, box, store, watch=heard.append)
+    assert played.answer == "cat"
     assert [type(event) for event in heard if not isinstance(event, Wrote)] == [Ask, Said, Run, Ran, Ask, Said]
-    player.close()
-    assert closed == ["model", "sandbox"]
-    assert threading.enumerate() == before
-    with warnings.catch_warnings(record=True) as warned, pytest.raises(SandboxClosedError, match="make a new one"):
-        player.play(plan())
-    gc.collect()
-    assert not warned
 
 
 async def test_a_stopped_is_heard_too(tmp_path: Path) -> None:

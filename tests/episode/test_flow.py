@@ -12,8 +12,8 @@ from tests.episode.support import ANSWER, CODE, FAILED, LOST, NOTHING, OK, by_ha
 from saccade.dialects.base import load_dialect
 from saccade.dialects.native import NativeDialect
 from saccade.dialects.vista import VistaDialect
+from saccade.episode.drive import equipped
 from saccade.episode.flow import Ask, Call, Plan, Reply, Run, Said, Stopped, as_done, flow
-from saccade.episode.workbench import equipped
 from saccade.models.base import Completion
 from saccade.record.content import Answer, Code, ParseError, ToolCall
 from saccade.record.execution import Execution

@@ -14,13 +14,12 @@ from tests.episode.support import CODE, OK, plan, stored_task, task
 from saccade.dialects.base import Dialect, Observation, Opening, load_dialect
 from saccade.dialects.prompt_texts import Prompts
 from saccade.episode.ask import AskSettings, check_speaks
-from saccade.episode.drive import NotKeptError, Performer, begun, run_kept
+from saccade.episode.drive import NotKeptError, Performer, Workbench, _video_path, begun, equipped, run_kept
 from saccade.episode.flow import Ask, Event, Notice, Plan, Ran, Run, Said, Stopped
 from saccade.episode.prepared import check_room, prepared_to_ask
 from saccade.episode.run_folder import UNFINISHED, EpisodeJournal, RunFolder, check_continued, open_journal, unfinished
 from saccade.episode.settings import EpisodeSettings, PromptSettings, SessionLimits
 from saccade.episode.task_media import check_listed
-from saccade.episode.workbench import Workbench, _video_path, equipped
 from saccade.errors import IsolationError, RecordError, SandboxLostError, SettingsError, ToolLostError
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request

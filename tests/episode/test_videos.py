@@ -9,9 +9,8 @@ from tests.media import clips
 from tests.sandbox.providers import linux_only
 
 from saccade.dialects.base import load_dialect
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import equipped, run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.workbench import equipped
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Answer, Code, ImagePart, ToolCall

@@ -14,9 +14,8 @@ from tests.tools.tricky import HERE as TRICKY
 
 from saccade.dialects.base import Dialect, load_dialect
 from saccade.dialects.prompt_texts import SYSTEM, Prompts
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import Workbench, equipped, missing_words, run_episode
 from saccade.episode.flow import Plan, Run
-from saccade.episode.workbench import Workbench, equipped, missing_words
 from saccade.errors import SandboxLostError, SettingsError
 from saccade.media.decode import decode
 from saccade.media.store import MediaStore

@@ -10,8 +10,7 @@ from tests.evals.support import settings
 from tests.plugins.worlds.solvers.drawing import FOLDER, needs_files
 
 from saccade.evals.summary import OURS, beside_text, compared, published_beside
-from saccade.tasks.benchmarks.benchmark import open_benchmark
-from saccade.tasks.benchmarks.registry import load_card, published_answers
+from saccade.tasks.benchmarks.registry import load_card, open_benchmark, published_answers
 
 ANSWERS = {
     "a": {"gpt-4o": True, "sonnet3.5": False},

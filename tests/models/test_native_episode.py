@@ -17,9 +17,8 @@ from tests.models.wire_server import Behaviour, WireServer, chat, messages
 from saccade.dialects.base import Dialect
 from saccade.dialects.native import PRESETS, NativeDialect
 from saccade.dialects.thyme import ThymeDialect
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import equipped, run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.workbench import equipped
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, Model
 from saccade.models.providers.anthropic import AnthropicModel

@@ -197,7 +197,7 @@ ENTRIES = {
     "heic": ("pillow_heif",),
     "pdf": ("pypdfium2",),
     "sandbox": ("skimage", "sklearn", "pandas", "shapely"),
-    "data": ("saccade.training.sft.formats.base", "openpyxl", "pyarrow", "atif"),
+    "data": ("saccade.training.sft.formats.files", "openpyxl", "pyarrow", "atif"),
     "otel": ("saccade.plugins.integrations.otel",),
     "bench": ("jupyter_client", "smolagents"),
 }

@@ -7,18 +7,19 @@ The picture docs/images/episode.png is the top of that page.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
 from saccade.dialects.base import load_dialect
-from saccade.episode.drive_sync import SyncPlayer
+from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.plugins.worlds.cli import draw_street
 from saccade.record.codec import write_lines
 from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import Score
+from saccade.record.trajectory import Score, Trajectory
 from saccade.sandbox.local import LocalSandbox
 
 
@@ -67,8 +68,12 @@ def make(folder: Path) -> Path:
         source="demo",
     )
     plan = Plan(task, load_dialect("pyvision"))
-    with SyncPlayer(ScriptedModel(STREET), LocalSandbox(), store) as player:
-        played = player.play(plan)
+
+    async def play() -> Trajectory:
+        async with LocalSandbox() as sandbox:
+            return await run_episode(plan, ScriptedModel(STREET), sandbox, store)
+
+    played = asyncio.run(play())
     scored = played.with_scores([Score(name="correct", value=1.0, detail="equal to the gold answer")])
     write_lines(folder / "trajectories.jsonl", [scored])
     return folder

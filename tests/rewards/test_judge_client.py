@@ -20,8 +20,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Sampling, Trajectory
 from saccade.rewards.judges.answer import NO_MEDIA, AnswerJudge, ConsistencyJudge
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, PaidModel, Purse, strict_verdict
-from saccade.rewards.judges.model import JudgeRules, ModelJudge
-from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules, judge_prompt
+from saccade.rewards.judges.prompt import JudgeRules, ModelJudge, Scale, ScoreQuestion, ScoreRules, judge_prompt
 from saccade.rewards.reward import JudgeVerdict, NoVerdict
 from saccade.training.sft.curate.pipeline import FILTERS, load_filter
 

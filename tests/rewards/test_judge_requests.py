@@ -25,7 +25,7 @@ from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason, Trajectory, Turn
 from saccade.rewards.judges.answer import LONGEST, AnswerJudge
-from saccade.rewards.judges.model import JudgeRules
+from saccade.rewards.judges.prompt import JudgeRules
 from saccade.rewards.reward import JudgeVerdict, NoVerdict
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.rollout import Rollout

@@ -22,8 +22,17 @@ from saccade.record.task import EvidenceBox
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import BoxJudge, BoxRule, ConsistencyJudge, containment
 from saccade.rewards.judges.client import AskRules, client_of
-from saccade.rewards.judges.model import JudgeContext, JudgeRules, ModelJudge, judged, make_judge, unjudged
-from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
+from saccade.rewards.judges.prompt import (
+    JudgeContext,
+    JudgeRules,
+    ModelJudge,
+    Scale,
+    ScoreQuestion,
+    ScoreRules,
+    judged,
+    make_judge,
+    unjudged,
+)
 from saccade.rewards.reward import JudgeVerdict, NoVerdict, calls
 
 

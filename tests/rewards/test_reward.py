@@ -14,7 +14,7 @@ from saccade.record.execution import ExecutionPicture, ExecutionRepair, Status
 from saccade.record.trajectory import Turn, total
 from saccade.rewards.codedance import PRESETS
 from saccade.rewards.codev import Redline, redlines
-from saccade.rewards.judges.model import fines_form, turn_parts
+from saccade.rewards.judges.prompt import fines_form, turn_parts
 from saccade.rewards.reward import (
     REWARDS,
     JudgeVerdict,

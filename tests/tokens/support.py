@@ -11,7 +11,7 @@ from PIL import Image
 from saccade.plugins.worlds import random_checkpoint
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import FinishReason, Trajectory
-from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import Encoder
 
 FAMILIES = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl", "qwen3_5", "glm46v", "gemma4")
 SPECIAL = tuple(

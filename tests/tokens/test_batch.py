@@ -22,10 +22,9 @@ from saccade.record.content import Message, ParseError
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn, conversation
 from saccade.tokens.batch import BatchRow, Collator, TokenStream, forward_passes, token_row, token_trajectory, work
-from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt
-from saccade.tokens.segments import PromptPicture, TokenTrajectory
+from saccade.tokens.segments import Encoder, PromptPicture, TokenTrajectory
 from saccade.training.sft.run import token_loss
 from saccade.training.weights import TokenScorer
 

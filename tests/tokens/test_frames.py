@@ -14,8 +14,7 @@ from saccade.record.content import Answer, Code, ImagePart, Message, TextPart, T
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Trajectory, Turn
 from saccade.tokens.batch import token_trajectory
-from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import PromptPicture, SegmentKind, TokenSegment, TokenTrajectory, truncate
+from saccade.tokens.segments import Encoder, PromptPicture, SegmentKind, TokenSegment, TokenTrajectory, truncate
 
 PART = ImagePart(sha256="a" * 64, width=64, height=48)
 CONTENT = (

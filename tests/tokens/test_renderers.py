@@ -22,7 +22,7 @@ from saccade.record.content import ImagePart, Message, ParseError, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn
 from saccade.tokens.batch import token_trajectory
-from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import Encoder
 
 pytestmark = pytest.mark.slow
 

@@ -30,10 +30,9 @@ from saccade.record.content import Answer, ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn
 from saccade.tokens.batch import Collator, token_row, token_trajectory
-from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors, video_tensors
 from saccade.tokens.prompt import build_prompt
-from saccade.tokens.segments import PromptPicture, image_parts
+from saccade.tokens.segments import Encoder, PromptPicture, image_parts
 
 VIDEOS = Videos()
 PROCESSORS: dict[str, Any] = {

@@ -22,9 +22,8 @@ from pydantic import TypeAdapter, ValidationError
 from tests.episode.support import stored_task
 
 from saccade.dialects.base import load_dialect
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import equipped, run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.workbench import equipped
 from saccade.errors import MediaError, RegistryError, ToolLostError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel

@@ -16,9 +16,8 @@ from torch.utils._pytree import tree_leaves
 from saccade.errors import SettingsError, TrainingError
 from saccade.tokens.batch import work
 from saccade.training import parallel
-from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.launch import complete
-from saccade.training.learner import MuonWithAdamW, keepers, optimizer_tensors, restore_optimizer
+from saccade.training.learner import Checkpoints, MuonWithAdamW, RunState, keepers, optimizer_tensors, restore_optimizer
 from saccade.training.parallel import Processes
 from saccade.training.settings import KeepSettings
 from saccade.training.weights import LogitRules, TokenScorer, TokenScores, token_scores

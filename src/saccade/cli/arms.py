@@ -105,8 +105,7 @@ def arms(
 def read_arms(recipe: str, listed: str, profile: str, model: str, train: Sequence[str] = ()) -> list[Arm]:
     """Read the arms, all of which must be there, also with the settings of `train`.
 
-    Raises:
-        SettingsError: one of them is none, or a setting is wrong.
+    Raises `SettingsError`: one of them is none, or a setting is wrong.
     """
     from saccade.training.rl.settings import load_rl_settings
 

@@ -253,8 +253,7 @@ def ask_batch(
     `options` are settings of `saccade eval` as text, over those that are `given`; `beside` is what one question may
     have and a batch may not. Without `out` nothing is kept.
 
-    Raises:
-        SettingsError: names every mistake, or a source is none.
+    Raises `SettingsError`: names every mistake, or a source is none.
     """
     from saccade.cli.screen import screen
     from saccade.core.settings import load_settings

@@ -23,7 +23,7 @@ from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
     from saccade.training.sft.curate.pipeline import CurateReport, FilterReport
-    from saccade.training.sft.formats.base import Refused
+    from saccade.training.sft.formats.files import Refused
     from saccade.training.sft.synth.outcome import SynthProgress
     from saccade.training.sft.synth.settings import SynthSettings
 
@@ -54,8 +54,8 @@ def convert(
 ) -> None:
     """Convert training data. Rows that cannot be converted are listed with the reason; exits with 1 if all are."""
     from saccade.dialects.base import load_dialect
-    from saccade.training.sft.formats import base as work
-    from saccade.training.sft.formats.base import ConversionOptions, load_format
+    from saccade.training.sft.formats import files as work
+    from saccade.training.sft.formats.files import ConversionOptions, load_format
 
     if dialect is not None:
         load_dialect(dialect)
@@ -278,7 +278,7 @@ def _model(checkpoint: Path, out: Path | None, dtype: str | None, *, as_json: bo
     from saccade.training.sft.settings import SftSettings
 
     need_training()
-    from saccade.training.checkpoints import export_checkpoint
+    from saccade.training.learner import export_checkpoint
     from saccade.training.settings import SETTINGS
 
     root = checkpoint.resolve().parent.parent

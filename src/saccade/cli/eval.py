@@ -117,8 +117,7 @@ def resolve(
 ) -> tuple[EvalSettings, tuple[str, ...]]:
     """Load the settings of a file, then `given` and `overrides`, to play in `out`, and notices about them.
 
-    Raises:
-        SettingsError: names every mistake.
+    Raises `SettingsError`: names every mistake.
     """
     from saccade.cli.ask import check_model
     from saccade.core.settings import load_settings

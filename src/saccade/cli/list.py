@@ -56,8 +56,7 @@ def list_cards(as_json: AsJson = False) -> None:
 def show(wanted: Wanted, as_json: AsJson = False) -> None:
     """Print a card with all its settings, and at the end how to get its data and where they go."""
     from saccade.core.settings import settings_toml
-    from saccade.tasks.benchmarks.benchmark import how_to_get
-    from saccade.tasks.benchmarks.registry import load_card
+    from saccade.tasks.benchmarks.registry import how_to_get, load_card
 
     card = load_card(wanted)
     if as_json:
@@ -178,8 +177,7 @@ def _findings(findings: DataSetCheck, splits: list[tuple[str, str, bool]]) -> di
 
 def _read(card: Card, data: Path, store: Path) -> DataSetCheck:
     from saccade.media.store import MediaStore
-    from saccade.tasks.benchmarks.benchmark import open_benchmark
-    from saccade.tasks.benchmarks.registry import survey
+    from saccade.tasks.benchmarks.registry import open_benchmark, survey
 
     benchmark = open_benchmark(card, data)
     items = counted(benchmark.tasks(MediaStore(store)), f"Reading {card.id}", benchmark.count())
@@ -221,14 +219,14 @@ KINDS = {
         "saccade.training.sft.curate.pipeline:FILTERS", "which trajectories stay", "pipelines: filter.name"
     ),
     "formats": ListedKind(
-        "saccade.training.sft.formats.base:FORMATS", "formats of training data", "convert --from NAME --to NAME"
+        "saccade.training.sft.formats.files:FORMATS", "formats of training data", "convert --from NAME --to NAME"
     ),
     "exports": ListedKind("saccade.evals.rows:EXPORTS", "forms of episodes for others", "export --to NAME"),
     "task-forms": ListedKind(
         "saccade.tasks.sources.survey:TASK_FORMS", "forms of tasks for others", "tasks write --to NAME"
     ),
     "rewards": ListedKind("saccade.rewards.reward:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
-    "judges": ListedKind("saccade.rewards.judges.model:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
+    "judges": ListedKind("saccade.rewards.judges.prompt:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
     "selections": ListedKind(
         "saccade.training.rl.select:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
     ),

@@ -239,8 +239,7 @@ def _root_options(
 def load(name: str, verb: Verb) -> typer.Typer:
     """Import the verb's app.
 
-    Raises:
-        UnavailableError: its module, or something that the module needs, cannot be imported.
+    Raises `UnavailableError`: its module, or something that the module needs, cannot be imported.
     """
     module, _, attribute = verb.target.partition(":")
     try:

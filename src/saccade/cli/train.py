@@ -77,8 +77,7 @@ def show_plan(
 ) -> None:
     """Print what `plan(device, GiB)` gives, and `more` lines.
 
-    Raises:
-        SettingsError: it does not fit, or there is neither a GPU nor a `memory`.
+    Raises `SettingsError`: it does not fit, or there is neither a GPU nor a `memory`.
     """
     import torch
 

@@ -39,8 +39,7 @@ def serve_app(
     After the first Ctrl-C, requests that are under way have `grace_seconds`. `websockets`: it takes them too, for which
     the package of that name must be there. `opened` is a format for the address at which a browser is opened.
 
-    Raises:
-        SettingsError: another program listens there, or this machine has no such address.
+    Raises `SettingsError`: another program listens there, or this machine has no such address.
     """
     import uvicorn
 
@@ -99,8 +98,7 @@ def _check_free(host: str, port: int) -> None:
 def read_token(file: Path | None, host: str, *, no_token: bool, variable: str) -> str | None:
     """Read the token from the file or the environment's `variable`; None if none is required.
 
-    Raises:
-        SettingsError: there is no token, it is too short to be safe, or doing without one is not safe.
+    Raises `SettingsError`: there is no token, it is too short to be safe, or doing without one is not safe.
     """
     if no_token:
         if file is not None:
@@ -162,8 +160,7 @@ def check_tables(file: Path | None, tables: Mapping[str, object], *known: str) -
 def of_table(kind: type[M], table: object, given: Mapping[str, object] | None = None) -> M:
     """Return a table as settings, with the options that are given (not None) on top.
 
-    Raises:
-        SettingsError: it names something that does not exist, or a value is wrong.
+    Raises `SettingsError`: it names something that does not exist, or a value is wrong.
     """
     from pydantic import ValidationError
 

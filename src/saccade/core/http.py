@@ -139,8 +139,7 @@ def checked_address(address: str, whose: str, port: int, secret: str) -> str:
         port: that of the message's example.
         secret: where a key or token belongs, since no address may hold one.
 
-    Raises:
-        SettingsError: it is none.
+    Raises `SettingsError`: it is none.
     """
     try:
         parsed = httpx.URL(address)

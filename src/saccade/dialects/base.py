@@ -456,8 +456,7 @@ def recorded_dialect(recorded: str) -> Dialect:
 
     Of the user's own, one that this process has loaded before.
 
-    Raises:
-        RegistryError: there is none. A record runs no code, so a file that it names is not loaded.
+    Raises `RegistryError`: there is none. A record runs no code, so a file that it names is not loaded.
     """
     return _named[recorded] if recorded in _named else DIALECTS.load_recorded(recorded)
 

@@ -25,11 +25,10 @@ from saccade.core.disk import one_writer
 from saccade.core.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.core.settings import load_settings, settings_toml
 from saccade.dialects.base import DIALECTS, Dialect
-from saccade.episode.drive import EventCallback, run_episode, run_kept, unwatched
+from saccade.episode.drive import EventCallback, missing_words, run_episode, run_kept, unwatched
 from saccade.episode.flow import Notice, Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
-from saccade.episode.workbench import missing_words
 from saccade.errors import SettingsError
 from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore

@@ -13,7 +13,7 @@ from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings
 from saccade.dialects.base import Dialect, ToolList, load_dialect
 from saccade.dialects.boxes import BoxSpace
-from saccade.episode.workbench import equipped
+from saccade.episode.drive import equipped
 from saccade.errors import SettingsError
 from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
@@ -83,7 +83,7 @@ class PromptSettings(Settings):
     """Place of a text (`system`, `user`, ...) -> its name in the prompt file, where that has another; no other text of
     the file is used then."""
     tools: tuple[str, ...] = ()
-    """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.workbench`."""
+    """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.drive`."""
     tool_calls: ToolCallSettings = DEFAULT_CALLS
     """How long a call of a typed tool may take, and in how many processes they run."""
     tool_list: ToolList = ""
@@ -97,10 +97,8 @@ class PromptSettings(Settings):
     def equipped(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
         """Return the dialect with the user's prompt and tools, and the toolbox.
 
-        Raises:
-            SettingsError: it takes no prompt, no tools, or no such boxes.
-            PromptFileError: the prompt file cannot be used.
-            RegistryError: there is no such tool.
+        Raises `SettingsError`: it takes no prompt, no tools, or no such boxes; `PromptFileError`: the prompt file
+        cannot be used; `RegistryError`: there is no such tool.
         """
         if self.tool_list:
             from saccade.dialects.calls import with_tool_list

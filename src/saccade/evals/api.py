@@ -105,11 +105,9 @@ def regrade(
     What `regrading` names holds from then on, also where the run is continued. Without a judge in it none is asked, and
     the verdicts that are there stay.
 
-    Raises:
-        SettingsError: it is no run of `saccade eval`, nothing was played yet, or a source's own grader is not known.
-        RegistryError: there is no such grader, or the run names a user's code as its grader.
-        RecordError: the trajectories cannot be read.
-        ModelError: the judge cannot be asked.
+    Raises `SettingsError`: it is no run of `saccade eval`, nothing was played yet, or a source's own grader is not
+    known; `RegistryError`: there is no such grader, or the run names a user's code as its grader; `RecordError`: the
+    trajectories cannot be read; `ModelError`: the judge cannot be asked.
     """
     regrading = regrading or Regrading()
     before = run_settings(run)
@@ -212,8 +210,7 @@ class Evaluation:
     def frame(self) -> DataFrame:
         """Return the rows as a pandas data frame, its index the ids of the samples.
 
-        Raises:
-            UnavailableError: pandas is not installed.
+        Raises `UnavailableError`: pandas is not installed.
         """
         try:
             import pandas
@@ -265,10 +262,8 @@ def evaluate(
     side by side, such as a scripted list of replies, needs `workers=1`. Notices about the settings (a dialect that was
     chosen, a paper's settings) are warnings of the logger `saccade.evals.api`.
 
-    Raises:
-        SettingsError: a setting is wrong (names every mistake), or the folder was made with others.
-        RegistryError: a dialect, tool, grader or model is unknown.
-        ModelError, SandboxError: outages that do not end.
+    Raises `SettingsError`: a setting is wrong (names every mistake), or the folder was made with others;
+    `RegistryError`: a dialect, tool, grader or model is unknown; `ModelError`, `SandboxError`: outages that do not end.
     """
     named = (sources,) if isinstance(sources, str) else tuple(sources)
     values = {"sources": named, "model": model if isinstance(model, str) else model.name, **settings}

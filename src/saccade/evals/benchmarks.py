@@ -31,10 +31,17 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import dumps, read_lines
 from saccade.record.content import clean_text
 from saccade.record.task import Task
-from saccade.tasks.benchmarks.benchmark import CIRCULAR, TURNED, Benchmark, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card, PaperSettings
 from saccade.tasks.benchmarks.loaders.rows import load_loader
-from saccade.tasks.benchmarks.registry import load_card, recorded_card
+from saccade.tasks.benchmarks.registry import (
+    CIRCULAR,
+    TURNED,
+    Benchmark,
+    load_card,
+    open_benchmark,
+    recorded_card,
+    tasks_of_rows,
+)
 from saccade.tasks.benchmarks.row_files import RowProblem, SourceRow, matches
 from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.resolve import CardReader
@@ -302,9 +309,8 @@ def as_published(settings: EvalSettings) -> Applied:
     """Return the settings with those of the paper that they name (`EvalSettings.published`) where the user set nothing
     else.
 
-    Raises:
-        SettingsError: a source is no benchmark, its card has no settings of that name, or two cards differ in them.
-        RegistryError: there is no such card.
+    Raises `SettingsError`: a source is no benchmark, its card has no settings of that name, or two cards differ in
+    them; `RegistryError`: there is no such card.
     """
     if not settings.published:
         return Applied(settings, ())

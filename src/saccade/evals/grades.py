@@ -41,9 +41,7 @@ def graded(trajectory: Trajectory, grader: str = "", headline: Headline = "rule"
 
     A judge's verdict stays as it is, and is `correct` if it is the headline.
 
-    Raises:
-        RegistryError: there is no such grader.
-        SettingsError: it has no such parameters.
+    Raises `RegistryError`: there is no such grader; `SettingsError`: it has no such parameters.
     """
     rule = scored_by_rule(trajectory.answer, trajectory.task, grader)
     return headed(trajectory, rule, score_named(trajectory.scores, BY_JUDGE), headline)

@@ -93,9 +93,7 @@ def grade_again(run: Path, settings: EvalSettings, before: EvalSettings) -> None
         settings: those that hold from now on.
         before: those with which the samples were graded so far.
 
-    Raises:
-        SettingsError: the own grader of a sample cannot be found out.
-        RecordError: a trajectory cannot be read.
+    Raises `SettingsError`: the own grader of a sample cannot be found out; `RecordError`: a trajectory cannot be read.
     """
     file, headline = run / TRAJECTORIES, headline_of(settings)
     grader = (lambda _: settings.grader) if settings.grader else own_grader(run, before)

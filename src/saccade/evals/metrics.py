@@ -19,9 +19,8 @@ import numpy as np
 from saccade.errors import SaccadeError, SettingsError
 from saccade.evals.intervals import MCNEMAR, PERMUTATION, Interval, binary, mcnemar, of_difference, permutation
 from saccade.evals.rows import EvalRow, natural
-from saccade.tasks.benchmarks.benchmark import CIRCULAR
 from saccade.tasks.benchmarks.card import Metric
-from saccade.tasks.benchmarks.registry import recorded_card
+from saccade.tasks.benchmarks.registry import CIRCULAR, recorded_card
 
 
 @dataclass(frozen=True, slots=True)

@@ -334,9 +334,8 @@ _XLSX_CHARACTERS: Final = 32_767
 def export(rows: Sequence[EvalRow], path: Path, form: str = "") -> None:
     """Write the rows to `path` as `form`, or as its suffix says: jsonl, csv, tsv, parquet or xlsx.
 
-    Raises:
-        SettingsError: the form is another.
-        UnavailableError: parquet or xlsx is asked for, and what writes it is not installed.
+    Raises `SettingsError`: the form is another; `UnavailableError`: parquet or xlsx is asked for, and what writes it is
+    not installed.
     """
     suffix = form or path.suffix.lstrip(".").lower()
     if suffix not in WRITERS:
@@ -464,9 +463,8 @@ class EpisodeExport(Protocol):
             target: a file, or an address as text.
             content: also export texts, code and output.
 
-        Raises:
-            UnavailableError: a package that it needs is not installed.
-            SettingsError: the episodes cannot be written or delivered.
+        Raises `UnavailableError`: a package that it needs is not installed; `SettingsError`: the episodes cannot be
+        written or delivered.
         """
 
 

@@ -25,12 +25,11 @@ from saccade.core.registry import Registry
 from saccade.core.settings import save_settings, settings_toml
 from saccade.dialects.base import DIALECTS, Dialect
 from saccade.episode.ask import check_speaks, suited
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import missing_words, run_episode
 from saccade.episode.flow import Plan, as_done, limits_with
 from saccade.episode.prepared import prepared
 from saccade.episode.run_folder import SETTINGS, RunFolder, came_to_nothing, check_continued, continued, saved_settings
 from saccade.episode.task_media import Unshown, check_graders, unshown
-from saccade.episode.workbench import missing_words
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, as_published, of_shard, open_card
 from saccade.evals.grades import (
@@ -251,9 +250,7 @@ async def chosen(
 ) -> tuple[Item, ...]:
     """Return the tasks of this shard: of each source its part.
 
-    Raises:
-        SettingsError: two tasks share an id.
-        RecordError, DataError: the tasks of a source cannot be read.
+    Raises `SettingsError`: two tasks share an id; `RecordError`, `DataError`: a source cannot be read.
     """
     items: dict[str, Item] = {}
     for name, source in sources.items():
@@ -309,11 +306,9 @@ async def evaluate(
     With a `player` the name of the model in the settings is a label only; without, a provider may have one. With
     `batch` requests go by the provider's batch API, those of `workers` samples in each batch.
 
-    Raises:
-        SettingsError: a source is wrong, the folder was made with other settings, or the dialect takes no such tools
-            or can show no task of a source.
-        RegistryError: a dialect, tool, grader or model is unknown.
-        ModelError, SandboxError: outages that do not end.
+    Raises `SettingsError`: a source is wrong, the folder was made with other settings, or the dialect takes no such
+    tools or can show no task of a source; `RegistryError`: a dialect, tool, grader or model is unknown; `ModelError`,
+    `SandboxError`: outages that do not end.
     """
     settings, _ = continuing(settings, out)
     dialect, _ = settings.spoken()
@@ -491,9 +486,8 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
 
     Those of a paper are applied, see `saccade.evals.benchmarks`.
 
-    Raises:
-        SettingsError: the settings in `out` cannot be read, or the dialect takes no such tools or prompt.
-        RegistryError: there is no such dialect or tool, or the run that is there names code that this command does not.
+    Raises `SettingsError`: the settings in `out` cannot be read, or the dialect takes no such tools or prompt;
+    `RegistryError`: there is no such dialect or tool, or the run that is there names code that this command does not.
     """
     applied = as_published(settings)
     settings = applied.settings

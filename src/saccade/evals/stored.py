@@ -36,10 +36,9 @@ from saccade.record.trajectory import Trajectory
 def merge(shards: Sequence[Path], out: Path, *, incomplete: bool = False) -> Summary:
     """Put the run folders `shards` together in the new folder `out`; not all of them only if it may be `incomplete`.
 
-    Raises:
-        SettingsError: one is no run of `saccade eval`, their settings differ by more than the shard and the
-            places of data and servers, two are the same shard, some are missing, or `out` is there already.
-        RecordError: trajectories cannot be read.
+    Raises `SettingsError`: one is no run of `saccade eval`, their settings differ by more than the shard and the places
+    of data and servers, two are the same shard, some are missing, or `out` is there already; `RecordError`:
+    trajectories cannot be read.
     """
     settings = [run_settings(shard) for shard in shards]
     _check(shards, settings)

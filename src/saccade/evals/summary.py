@@ -34,8 +34,7 @@ from saccade.evals.metrics import (
 from saccade.evals.rows import EvalRow, Spent, natural, spent, spent_text
 from saccade.evals.settings import EvalSettings
 from saccade.record.trajectory import STOPS, UNANSWERED, StopReason
-from saccade.tasks.benchmarks.benchmark import open_benchmark
-from saccade.tasks.benchmarks.registry import published_answers, recorded_card
+from saccade.tasks.benchmarks.registry import open_benchmark, published_answers, recorded_card
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"

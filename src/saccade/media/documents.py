@@ -24,10 +24,8 @@ _pdfium = Lock()
 def pdf_pages(data: Source, *, most: int, dpi: int, pixels: int) -> Iterator[Image.Image]:
     """Yield the pages of a PDF as they are printed, filled-in forms included, as RGB at `dpi` dots per inch.
 
-    Raises:
-        UnavailableError: the extra `pdf` is not installed.
-        DecodeError: it is broken, has no pages, or asks for a password.
-        TooLargeError: it has more pages than `most`, or one has more than `pixels` pixels.
+    Raises `UnavailableError`: the extra `pdf` is not installed; `DecodeError`: it is broken, has no pages, or asks for
+    a password; `TooLargeError`: it has more pages than `most`, or one has more than `pixels` pixels.
     """
     try:
         import pypdfium2

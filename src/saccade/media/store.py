@@ -216,10 +216,8 @@ class MediaStore:
         One whose colours are not sRGB, or whose format programs do not know, is stored as PNG: what follows takes
         colours as sRGB.
 
-        Raises:
-            TooLargeError: it is beyond the store's limits.
-            DecodeError: it is no picture, or a broken one.
-            UnavailableError: what reads its format is not installed.
+        Raises `TooLargeError`: it is beyond the store's limits; `DecodeError`: it is no picture, or a broken one;
+        `UnavailableError`: what reads its format is not installed.
         """
         return _said(*self._put(data))
 

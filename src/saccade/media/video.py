@@ -132,11 +132,8 @@ class AtRate:
 def probe(source: Source, *, limits: VideoLimits = VIDEO_LIMITS, name: str = "") -> VideoFacts:
     """Read all packets, decode the first frame, and say what the video is; errors call it `name`, or by its path.
 
-    Raises:
-        TooLargeError: it is beyond `limits`.
-        DecodeError: it is empty, broken, of an unknown format, or has no video stream.
-        MediaError: the file cannot be read.
-        UnavailableError: PyAV is needed and not installed.
+    Raises `TooLargeError`: it is beyond `limits`; `DecodeError`: it is empty, broken, of an unknown format, or has no
+    video stream; `MediaError`: the file cannot be read; `UnavailableError`: PyAV is needed and not installed.
     """
     with _reading(source, limits, name) as (frames, beginning):
         timeline = frames.timeline
@@ -191,7 +188,7 @@ def sample_frames(
 
 @contextmanager
 def _reading(source: Source, limits: VideoLimits, name: str = "") -> Iterator[tuple[Frames, bytes]]:
-    """The frames of the source and its first bytes; foreign errors become ours."""
+    """Yield the frames of the source and its first bytes; foreign errors become ours."""
     from saccade.guest.video_stream import FrameLimits, ReopenedFile, VideoError, VideoTooLargeError, read_frames
 
     name = name or ("the video" if isinstance(source, bytes) else os.fspath(source))

@@ -144,8 +144,7 @@ _PHRASES: Final = {
 def raise_sent(body: object, *, flat: bool = False) -> None:
     """Raise the error that `body` holds under `error`, or is itself where `flat` allows it or its code says so.
 
-    Raises:
-        SentError: it holds one; its own code says whether another try may help, and without one it may.
+    Raises `SentError`: it holds one; its own code says whether another try may help, and without one it may.
     """
     if isinstance(body, list) and len(body) == 1:  # Google
         body = body[0]

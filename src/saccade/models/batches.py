@@ -96,10 +96,8 @@ class Batches:
     async def answer(self, key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return what came of a request, once it is there; asked again with the same key, it is not sent again.
 
-        Raises:
-            OutageError: the batch ended without an answer to it.
-            ModelRefusedError: the batch was refused as a whole.
-            ModelLostError: the provider could not be reached for long.
+        Raises `OutageError`: the batch ended without an answer to it; `ModelRefusedError`: the batch was refused as a
+        whole; `ModelLostError`: the provider could not be reached for long.
         """
         key = sha256(key.encode()).hexdigest()[:60]
         async with self._looking:

@@ -263,8 +263,7 @@ class Endpoint:
 def endpoint_of(name: str, provider: str) -> Endpoint:
     """Parse `NAME`, `NAME@http://address` or `NAME@FILE.json`, the text behind `provider:`.
 
-    Raises:
-        SettingsError: the address has no scheme, or the file says none; see `saccade.models.endpoint`.
+    Raises `SettingsError`: the address has no scheme, or the file says none; see `saccade.models.endpoint`.
     """
     match = _ADDRESS.fullmatch(name)
     if match is not None:

@@ -116,8 +116,7 @@ def find_key(provider: str, given: str | None = None, *, usual: Sequence[str] = 
         usual: variables of the environment to look in after `SACCADE_<PROVIDER>_API_KEY`.
         needed: whether the provider answers nobody without one.
 
-    Raises:
-        ModelRefusedError: there is none, and one is needed.
+    Raises `ModelRefusedError`: there is none, and one is needed.
     """
     names = [f"SACCADE_{provider.upper().replace('-', '_')}_API_KEY", *usual]
     if given:
@@ -209,10 +208,8 @@ async def converted(
         who: the model's name for messages.
         seconds: for the whole try, answer included.
 
-    Raises:
-        OutageError: another try may cure it.
-        ContextLimitError: the messages do not fit the model's context.
-        ModelRefusedError: no try can cure it.
+    Raises `OutageError`: another try may cure it; `ContextLimitError`: the messages do not fit the model's context;
+    `ModelRefusedError`: no try can cure it.
     """
     try:
         async with asyncio.timeout(seconds):

@@ -73,9 +73,7 @@ class HostedModel(ABC):
         """Its `package` has the class `client` to talk with, made as those of OpenAI's and Anthropic's packages are; a
         subclass for another package says so in `_connected`, `failure` and `close`.
 
-        Raises:
-            UnavailableError: it is not installed.
-            ModelRefusedError: a key is needed, and there is none.
+        Raises `UnavailableError`: it is not installed; `ModelRefusedError`: a key is needed, and there is none.
         """
         self.name = f"{provider.name}:{endpoint.model}"
         self.retry: RetryPolicy = endpoint.retry
@@ -104,11 +102,7 @@ class HostedModel(ABC):
         )
 
     def _thinking(self, sampling: Sampling) -> dict[str, Any]:
-        """Return the fields that tell the model how much to think.
-
-        Raises:
-            ModelRefusedError: it cannot be told so.
-        """
+        """Return the fields that tell the model how much to think. Raises `ModelRefusedError`: it cannot be told so."""
         tell = self._provider.reasoning
         if sampling.reasoning is None:
             return {}
@@ -146,10 +140,8 @@ class HostedModel(ABC):
     ) -> Completion:
         """Return the model's next message; an empty piece to `on_text` says that a broken answer begins again.
 
-        Raises:
-            ModelRefusedError: no retry can help, or the service blocks the request.
-            ModelLostError: an outage outlasted the retries.
-            MediaError: a picture or a video of the messages cannot be read.
+        Raises `ModelRefusedError`: no retry can help, or the service blocks the request; `ModelLostError`: an outage
+        outlasted the retries; `MediaError`: a picture or a video of the messages cannot be read.
         """
         check_stops(request.stop)
         listener = Listener(on_text)
@@ -518,8 +510,7 @@ class LeftFile:
 def question_files(request: Request, media: MediaReader) -> tuple[SandboxFile, ...]:
     """Return the distinct pictures of the messages as they are stored, `image_0.png` and so on, in their order.
 
-    Raises:
-        MissingMediaError: `media` lacks one.
+    Raises `MissingMediaError`: `media` lacks one.
     """
     found: dict[str, ImagePart] = {}
     for message in request.messages:

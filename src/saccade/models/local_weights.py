@@ -66,8 +66,7 @@ def load_video_rules(source: str, where: Mapping[str, str], family: ModelFamily)
     Read as transformers does: `processor_config.json` where it holds them, else the file of the video processor, else
     that of the image processor. What none says is the family's.
 
-    Raises:
-        ModelRefusedError: frames would be scaled in another way than here.
+    Raises `ModelRefusedError`: frames would be scaled in another way than here.
     """
     if family.video is None:
         return None
@@ -361,9 +360,8 @@ class Checkpoint:
 def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
     """Return the checkpoint in the folder `source`, or of that name on the hub.
 
-    Raises:
-        ModelRefusedError: it cannot be loaded, or its family is not known.
-        SettingsError: device or dtype cannot be had.
+    Raises `ModelRefusedError`: it cannot be loaded, or its family is not known; `SettingsError`: device or dtype cannot
+    be had.
     """
     device, dtype = _placement(settings)
     where = {"revision": settings.revision} if settings.revision else {}

@@ -72,9 +72,7 @@ class EncodedPicture:
 def encoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = NO_RULES) -> EncodedPicture:
     """Return the picture that `part` names, as `rules` want it.
 
-    Raises:
-        MissingMediaError: `media` does not hold it.
-        DecodeError: its bytes cannot be read.
+    Raises `MissingMediaError`: `media` does not hold it; `DecodeError`: its bytes cannot be read.
     """
     data = media.get_bytes(part.sha256)
     try:
@@ -94,9 +92,7 @@ def encoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = N
 def decoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = NO_RULES) -> Image.Image:
     """Return the picture that `part` names as RGB pixels, upright, within the size that `rules` allow; alpha on white.
 
-    Raises:
-        MissingMediaError: `media` does not hold it.
-        DecodeError: its bytes cannot be read.
+    Raises `MissingMediaError`: `media` does not hold it; `DecodeError`: its bytes cannot be read.
     """
     data = media.get_bytes(part.sha256)
     try:

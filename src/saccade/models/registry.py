@@ -163,11 +163,10 @@ PROVIDERS: Final = Registry[object](
 def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
     """Make the model that `spec` names; `retry` replaces its retry policy, if it has one.
 
-    Raises:
-        RegistryError: the provider is unknown (suggests the nearest), no name follows it, or what it makes is no model.
-        UnavailableError: its client package, or the plug-in that it is in, is not installed.
-        ModelRefusedError: it needs a key and there is none in the environment.
-        SettingsError: it needs an address, its address holds a password, or its file cannot be used.
+    Raises `RegistryError`: the provider is unknown (suggests the nearest), no name follows it, or what it makes is no
+    model; `UnavailableError`: its client package, or the plug-in that it is in, is not installed; `ModelRefusedError`:
+    it needs a key and there is none in the environment; `SettingsError`: it needs an address, its address holds a
+    password, or its file cannot be used.
     """
     name, rest, entry = _find(spec)
     if entry is None:
@@ -194,9 +193,8 @@ def provider_of(spec: str) -> Provider:
 def checkpoint_named(model: str) -> str:
     """Return the folder or hub name of the weights of `model`, such as `tiny` or `local:FOLDER`.
 
-    Raises:
-        MissingPluginError: the provider is in a plug-in that is not installed.
-        UnavailableError: what it needs to have weights is not installed.
+    Raises `MissingPluginError`: the provider is in a plug-in that is not installed; `UnavailableError`: what it needs
+    to have weights is not installed.
     """
     name, rest = PROVIDERS.split(model)
     if missing := missing_plugin(PROVIDERS.kind, model, PROVIDERS.entries):

@@ -54,8 +54,7 @@ class LiveRun:
     def data(self) -> dict[str, object]:
         """Return what the page shows: `version`, `facts` in words, and the samples as a gallery has them.
 
-        Raises:
-            RecordError: a stored line cannot be read.
+        Raises `RecordError`: a stored line cannot be read.
         """
         with self._lock:
             version = self.version
@@ -79,9 +78,7 @@ class LiveRun:
     def episode(self, begin: int) -> str:
         """Return the page of the sample whose line begins at byte `begin`.
 
-        Raises:
-            KeyError: no sample has such a line.
-            RecordError: it cannot be read.
+        Raises `KeyError`: no sample has such a line; `RecordError`: it cannot be read.
         """
         with self._lock:
             self._read_on()

@@ -59,11 +59,7 @@ class RatingTable(Record):
 
 
 def rating_table(runs: Sequence[Path]) -> RatingTable:
-    """Return the table of the ratings stored in some runs.
-
-    Raises:
-        SettingsError: none of them has any.
-    """
+    """Return the table of the ratings stored in some runs. Raises `SettingsError`: none of them has any."""
     rated = {str(run): RatingLog(run).all() for run in runs}
     if not any(rated.values()):
         raise SettingsError(

@@ -114,8 +114,7 @@ def _is_json(line: bytes) -> bool:
 def open_run(path: Path) -> StoredRun:
     """Return the run in the folder `path`, or in the `.jsonl` file `path` with its media next to it.
 
-    Raises:
-        SettingsError: there is no such run.
+    Raises `SettingsError`: there is no such run.
     """
     file = path / TRAJECTORIES if path.is_dir() else path
     if not file.is_file() and not (path.is_dir() and journals(path)):
@@ -216,8 +215,7 @@ class EvalRun:
 def open_eval_run(name: str, path: Path) -> EvalRun:
     """Open the run in a folder, or in a file of trajectories, without reading it.
 
-    Raises:
-        SettingsError: there is no such run.
+    Raises `SettingsError`: there is no such run.
     """
     stored = open_run(path)
     try:
@@ -326,11 +324,7 @@ class Runs:
 
 
 def open_runs(paths: Sequence[Path]) -> Runs:
-    """Open the runs at `paths`, each once.
-
-    Raises:
-        SettingsError: one of them is no run.
-    """
+    """Open the runs at `paths`, each once. Raises `SettingsError`: one of them is no run."""
     paths = list({path.resolve(): path for path in paths}.values())
     names = last_parts([path.resolve().as_posix() for path in paths])
     evals, trainings, rollouts = [], [], []

@@ -389,8 +389,7 @@ def write_report(
 ) -> Written:
     """Write the report of `runs` to the page `target`.
 
-    Raises:
-        RecordError: a run's failures or findings cannot be read.
+    Raises `RecordError`: a run's failures or findings cannot be read.
     """
     for run in runs.episodes:
         run.read()
@@ -502,9 +501,7 @@ RunLike = str | os.PathLike[str] | Evaluation
 def make_report(runs: RunLike | Sequence[RunLike], out: str | os.PathLike[str], *, title: str = "") -> Written:
     """Write the report of one or more runs, evaluations or training runs, to the page `out`.
 
-    Raises:
-        SettingsError: one of them is no run.
-        RecordError: a run's failures or findings cannot be read.
+    Raises `SettingsError`: one of them is no run; `RecordError`: a run's failures or findings cannot be read.
     """
     listed = [runs] if isinstance(runs, str | os.PathLike | Evaluation) else list(runs)
     paths = [run.path if isinstance(run, Evaluation) else Path(run) for run in listed]

@@ -90,9 +90,8 @@ _DEFAULTS = FrameSettings()
 def framed(task: Task, settings: FrameSettings, store: MediaStore) -> Task:
     """Replace a task's videos by frames named `video@1.50s#45`; return it unchanged if no frames are requested.
 
-    Raises:
-        MediaError: a video cannot be read, or its frames are too many pixels.
-        UnavailableError: PyAV is needed and not installed.
+    Raises `MediaError`: a video cannot be read, or its frames are too many pixels; `UnavailableError`: PyAV is needed
+    and not installed.
     """
     if not settings.rate or not any(isinstance(item.part, VideoPart) for item in task.media):
         return task
@@ -178,10 +177,8 @@ class Taken:
 def take(media: OwnMedia, store: MediaStore, settings: OwnMediaSettings) -> Taken:
     """Put `media` into `store`.
 
-    Raises:
-        SettingsError: it is of another type, or an address and downloads are not allowed.
-        MediaError: it cannot be read, or is too large.
-        UnavailableError: it may be a video, and what reads videos is not installed.
+    Raises `SettingsError`: it is of another type, or an address and downloads are not allowed; `MediaError`: it cannot
+    be read, or is too large; `UnavailableError`: it may be a video, and what reads videos is not installed.
     """
     if isinstance(media, NamedBytes):
         return _encoded(media, media.name, store, settings)
@@ -339,10 +336,9 @@ def brought(
 ) -> Brought:
     """Make a task; its media are copied into `store`. Its id depends only on question, choices and media.
 
-    Raises:
-        SettingsError: the question is empty, or something is of a type that is not taken.
-        MediaError: a file cannot be read, is neither a picture nor a video, or is too large.
-        UnavailableError: a file is a video, and what reads videos is not installed.
+    Raises `SettingsError`: the question is empty, or something is of a type that is not taken; `MediaError`: a file
+    cannot be read, is neither a picture nor a video, or is too large; `UnavailableError`: a file is a video, and what
+    reads videos is not installed.
     """
     question = clean_text(question)
     if not question.strip():

@@ -248,10 +248,8 @@ WORLDS: Final = Registry[World[Any]]("worlds", {}, is_a(World, "a saccade.tasks.
 def load_world(name: str) -> World[Any]:
     """Load a world by its id, or from the user's own code (`file.py:NAME`, `module:NAME`).
 
-    Raises:
-        RegistryError: nothing has that id (suggests the nearest), it cannot be imported, it is no world, or a world of
-            the user's own has an id that is taken.
-        UnavailableError: it is in a plug-in that is not installed.
+    Raises `RegistryError`: nothing has that id (suggests the nearest), it cannot be imported, it is no world, or a
+    world of the user's own has an id that is taken; `UnavailableError`: it is in a plug-in that is not installed.
     """
     world = WORLDS.load(name)
     if WORLDS.code(name) is not None and WORLDS.has(world.id):

@@ -21,9 +21,8 @@ from saccade.errors import SettingsError, TrainingError
 from saccade.models.families.base import PicturePlaceholder, Piece
 from saccade.record.content import Message, Role, TextPart, clean_text
 from saccade.record.trajectory import FinishReason, Trajectory, Turn
-from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import PromptPicture, SegmentKind, TokenSegment, TokenTrajectory
+from saccade.tokens.segments import Encoder, PromptPicture, SegmentKind, TokenSegment, TokenTrajectory
 
 
 class GridReader:

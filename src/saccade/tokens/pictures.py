@@ -57,10 +57,8 @@ class PictureTensors:
     def __call__(self, pictures: Sequence[PromptPicture]) -> dict[str, torch.Tensor]:
         """Return arguments of the model's forward pass for `pictures` in this order; empty for none.
 
-        Raises:
-            TrainingError: a picture does not have as many features as placeholders.
-            MediaError: a picture or a video cannot be read.
-            UnavailableError: PyAV is needed for a video, and not installed.
+        Raises `TrainingError`: a picture does not have as many features as placeholders; `MediaError`: a picture or a
+        video cannot be read; `UnavailableError`: PyAV is needed for a video, and not installed.
         """
         if not pictures:
             return {}

@@ -24,8 +24,7 @@ from saccade.models.local_weights import Checkpoint
 from saccade.models.pictures import PictureRules, fitting_size
 from saccade.record.content import ImagePart, Message, TextPart, VideoPart
 from saccade.tokens.batch import ChatFormatter
-from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import PromptPicture
+from saccade.tokens.segments import Encoder, PromptPicture
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Around a stand-in in a rendered prompt: private-use characters; the first is itself replaced where a text has it."""

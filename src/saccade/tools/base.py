@@ -69,8 +69,7 @@ class OfferedTool(ABC):
             context: The images and videos of the episode.
             alias: The name under which the tool was called, if it was an alias.
 
-        Raises:
-            ToolError: the tool has no such alias (a mistake of the caller, not of the model).
+        Raises `ToolError`: the tool has no such alias (a mistake of the caller, not of the model).
         """
 
     async def call_async(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> ToolResult:
@@ -216,8 +215,7 @@ class Tool(OfferedTool, Generic[A, R]):
             context: The images and videos of the episode.
             alias: The name under which the tool was called, if it was an alias.
 
-        Raises:
-            ToolError: the tool has no such alias (a mistake of the caller, not of the model).
+        Raises `ToolError`: the tool has no such alias (a mistake of the caller, not of the model).
         """
         checked = self.checked(arguments, context, alias=alias)
         if isinstance(checked, ToolResult):
@@ -245,8 +243,7 @@ class Tool(OfferedTool, Generic[A, R]):
 
         What the call leaves out and the episode knows is filled in, and named in `repairs`.
 
-        Raises:
-            ToolError: the tool has no such alias.
+        Raises `ToolError`: the tool has no such alias.
         """
         chosen = self._alias(alias)
         missing = self.needs.missing()

@@ -208,8 +208,7 @@ class ToolContext:
     def video(self, which: str | None) -> tuple[str, Path]:
         """Name and path of the video of that name; None is the first video.
 
-        Raises:
-            CallProblem: there is none; the message lists the names.
+        Raises `CallProblem`: there is none; the message lists the names.
         """
         name = self._pick(which, self.videos, "video")
         return name, self._videos[name]

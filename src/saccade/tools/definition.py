@@ -136,9 +136,8 @@ def pixel_box(box: Xyxy, units: Units, size: tuple[int, int], min_side: int = 1)
 
     Always 0 <= left < right <= width and 0 <= top < bottom <= height.
 
-    Raises:
-        CallProblem: the edges are in the wrong order, normalised ones leave 0..1, or after clipping less than
-            `min_side` pixels are left.
+    Raises `CallProblem`: the edges are in the wrong order, normalised ones leave 0..1, or after clipping less than
+    `min_side` pixels are left.
     """
     left, top, right, bottom = box
     if left >= right or top >= bottom:
@@ -219,8 +218,7 @@ ToolModelT = TypeVar("ToolModelT", bound=ToolModel)
 def check_arguments(model: type[ToolModelT], arguments: object) -> ToolModelT:
     """Return `arguments`, which a model wrote, as an object of `model`.
 
-    Raises:
-        CallProblem: they do not follow the schema; lists up to four mistakes.
+    Raises `CallProblem`: they do not follow the schema; lists up to four mistakes.
     """
     read = _read(model, arguments)
     if isinstance(read, ToolModel):

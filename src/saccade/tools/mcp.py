@@ -366,9 +366,8 @@ def _validator(where: str, tool: types.Tool) -> Draft202012Validator:
 def mcp_tools(where: str, settings: ToolCallSettings) -> list[McpTool]:
     """Return the tools of the MCP server that is started by a command, or is at an address.
 
-    Raises:
-        UnavailableError: the package `mcp` is missing, or the server cannot be used.
-        ToolError: it has no tools, or one without a name or with a schema that is none.
+    Raises `UnavailableError`: the package `mcp` is missing, or the server cannot be used; `ToolError`: it has no tools,
+    or one without a name or with a schema that is none.
     """
     connection = connection_to(where)
 

@@ -120,9 +120,8 @@ def make_tool(name: str, options: Mapping[str, JsonValue] = MappingProxyType({})
 
     `options` are the arguments of its constructor.
 
-    Raises:
-        RegistryError: nothing has that name (suggests the nearest), or it is no tool.
-        ToolError: the class lacks something that a tool declares, or does not take these options.
+    Raises `RegistryError`: nothing has that name (suggests the nearest), or it is no tool; `ToolError`: the class lacks
+    something that a tool declares, or does not take these options.
     """
     return _made(name, TOOLS.load(own_name(name)), options)
 

@@ -227,9 +227,8 @@ def served_tools(address: str, settings: ToolCallSettings) -> list[ServedTool]:
 
     The token is in the environment, in `SACCADE_TOOLS_TOKEN`.
 
-    Raises:
-        UnavailableError: the server cannot be reached, or wants another token.
-        ToolError: it has no tool of such a name.
+    Raises `UnavailableError`: the server cannot be reached, or wants another token; `ToolError`: it has no tool of such
+    a name.
     """
     url, _, wanted = address.partition("#")
     server = ToolServer(url, os.environ.get(TOKEN_VARIABLE), settings)
@@ -258,10 +257,8 @@ _HTTP = ("http://", "https://")
 def named_tools(name: str, calls: ToolCallSettings) -> list[OfferedTool]:
     """Return the tools of a name, ready to be offered.
 
-    Raises:
-        RegistryError: there is no tool of such a name.
-        ToolError: it cannot be made.
-        UnavailableError: a server cannot be reached.
+    Raises `RegistryError`: there is no tool of such a name; `ToolError`: it cannot be made; `UnavailableError`: a
+    server cannot be reached.
     """
     if name.startswith(_HTTP):
         return list(served_tools(name, calls))

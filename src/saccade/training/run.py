@@ -35,8 +35,7 @@ import torch
 from saccade.core.disk import one_writer, write_atomic
 from saccade.core.settings import Settings, save_settings
 from saccade.errors import SettingsError, TrainingError, UnavailableError
-from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.learner import Learner
+from saccade.training.learner import Checkpoints, Learner, RunState
 from saccade.training.parallel import Processes
 from saccade.training.settings import SETTINGS, KeepSettings, Metrics, TrainingCallback
 from saccade.training.weights import export

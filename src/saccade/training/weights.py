@@ -22,7 +22,7 @@ from saccade.models.local_text import LocalSettings, write_learned
 from saccade.models.local_weights import Checkpoint, capped, load_checkpoint, logit_cap, write_video_rules
 from saccade.tokens.batch import Batch
 from saccade.tokens.caches import varlen_kernel
-from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import Encoder
 from saccade.training.settings import LoraSettings, ModelSettings, decoder_layers
 
 _IMPOSSIBLE = -1e4

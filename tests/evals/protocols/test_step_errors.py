@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from tests.evals.protocols.searches import noise
 
 from saccade.dialects.base import load_dialect
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import equipped, run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.regions import StoredPixels
-from saccade.episode.workbench import equipped
 from saccade.evals.protocols.base import Studied, StudiedRun
 from saccade.evals.protocols.errors import ErrorClass, _mistakes, _shows, findings, row, states
 from saccade.evals.protocols.faithfulness import box_verdicts

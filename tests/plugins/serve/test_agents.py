@@ -21,7 +21,7 @@ from tests.models.helpers import Media, ask, endpoint
 from tests.plugins.serve.agents import ANSWER, CODE, TOKEN, Slow, asking, client, data_url, serving, two_turns
 
 from saccade.dialects.base import load_dialect
-from saccade.episode.workbench import equipped
+from saccade.episode.drive import equipped
 from saccade.errors import ModelLostError, ModelRefusedError, SandboxLostError
 from saccade.models.providers.responses import ResponsesModel
 from saccade.models.scripted import ScriptedModel

@@ -25,9 +25,8 @@ from tests.tools.tricky import HERE
 
 from saccade.core.retry import RetryPolicy
 from saccade.dialects.base import load_dialect
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import equipped, run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError, ToolError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel

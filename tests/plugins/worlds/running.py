@@ -11,8 +11,8 @@ from typing import Any
 from PIL import Image
 
 from saccade.dialects.base import load_dialect
+from saccade.episode.drive import equipped
 from saccade.episode.flow import Plan
-from saccade.episode.workbench import equipped
 from saccade.media.store import MediaStore
 from saccade.plugins.worlds.experts.plays import ExpertPart
 from saccade.plugins.worlds.experts.scene import ExpertScene, ExpertSettings

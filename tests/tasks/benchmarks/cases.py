@@ -13,9 +13,8 @@ from PIL import Image
 
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
-from saccade.tasks.benchmarks.benchmark import open_benchmark
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.registry import load_card, open_benchmark
 from saccade.tasks.benchmarks.row_files import RowProblem
 
 

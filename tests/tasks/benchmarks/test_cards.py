@@ -11,10 +11,9 @@ from saccade.dialects.base import load_dialect
 from saccade.errors import DataError, RegistryError, SettingsError
 from saccade.grading.registry import load_grader
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.benchmarks.benchmark import VARIABLE, card_of_split, open_benchmark
 from saccade.tasks.benchmarks.card import Card, Size
 from saccade.tasks.benchmarks.loaders.rows import load_loader
-from saccade.tasks.benchmarks.registry import card_ids, load_card
+from saccade.tasks.benchmarks.registry import VARIABLE, card_ids, card_of_split, load_card, open_benchmark
 
 each_card = pytest.mark.parametrize("name", card_ids())
 

@@ -24,8 +24,7 @@ from tests.tasks.benchmarks.cases import (
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.benchmarks.benchmark import open_benchmark, tasks_of_rows
-from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.registry import load_card, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.row_files import RowProblem
 
 HR = {"question": 'What is on the "sign"?', "category": "single"}

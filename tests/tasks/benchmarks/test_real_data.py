@@ -18,9 +18,8 @@ from saccade.errors import DataError
 from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.benchmarks.benchmark import open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.registry import card_ids, load_card
+from saccade.tasks.benchmarks.registry import card_ids, load_card, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.row_files import RowProblem
 
 SOUND = base64_png()

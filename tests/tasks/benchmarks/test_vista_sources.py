@@ -15,9 +15,8 @@ from saccade.errors import DataError
 from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.benchmarks.benchmark import open_benchmark
 from saccade.tasks.benchmarks.card import Card, Fields
-from saccade.tasks.benchmarks.registry import card_ids, load_card
+from saccade.tasks.benchmarks.registry import card_ids, load_card, open_benchmark
 from saccade.tasks.benchmarks.row_files import RowProblem
 from saccade.tasks.sources.resolve import CardReader
 

@@ -25,10 +25,10 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, Trajectory, Turn
 from saccade.tokens.batch import Collator, TokenStream, token_row, token_trajectory
 from saccade.tokens.decoder import PlainPolicy, Scheduler, TransformersEngine
-from saccade.tokens.encoder import Encoder
 from saccade.tokens.local_model import LocalModel
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt
+from saccade.tokens.segments import Encoder
 from saccade.tokens.turn import TurnRequest
 from saccade.training.weights import TokenScorer
 

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from tests.training.env.support import CODE, EVERY_DIALECT, EXAMPLES, result, tasks, tasks_for, tools_for
 
 from saccade.dialects.base import Dialect, load_dialect
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import equipped, run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.workbench import equipped
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Action, Answer, Code, ToolCall

@@ -18,9 +18,8 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason
 from saccade.sandbox.base import Limits, SessionOptions
 from saccade.tokens.batch import Collator, token_row
-from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import TokenTrajectory
+from saccade.tokens.segments import Encoder, TokenTrajectory
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from saccade.episode.flow import limits_with
 from saccade.errors import RegistryError, SettingsError
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.codedance import CodeDanceReward
-from saccade.rewards.judges.model import fines_form
+from saccade.rewards.judges.prompt import fines_form
 from saccade.tasks.benchmarks.registry import load_card
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of
 from saccade.tasks.sources.task_set import expanded, open_tasks

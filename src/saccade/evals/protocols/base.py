@@ -406,9 +406,8 @@ PROTOCOLS: Final = Registry[AnyProtocol](
 def load_protocol(name: str) -> AnyProtocol:
     """Load the protocol that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
-    Raises:
-        RegistryError: there is none (suggests the nearest), it cannot be imported, it is no protocol, or a protocol of
-            the user's own has a name that is taken or that cannot be a file's.
+    Raises `RegistryError`: there is none (suggests the nearest), it cannot be imported, it is no protocol, or a
+    protocol of the user's own has a name that is taken or that cannot be a file's.
     """
     protocol = PROTOCOLS.load(name)
     if PROTOCOLS.code(name) is not None:

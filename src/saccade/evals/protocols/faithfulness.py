@@ -85,8 +85,7 @@ class PictureJudge:
     async def verdicts(self, trajectory: Trajectory) -> JudgeVerdicts:
         """Score 1 for a picture that shows what the question asks about, else 0; the same picture is asked once.
 
-        Raises:
-            ModelDeniedError: whatever is asked would be refused.
+        Raises `ModelDeniedError`: whatever is asked would be refused.
         """
         known: dict[str, JudgeVerdict] = {}
         for part in (part for turn in trajectory.turns for part in pictures(turn)):

@@ -218,12 +218,9 @@ class Study:
 async def study(run: Path, settings: Study, watch: CountCallback = lambda done, of: None) -> dict[str, Findings]:
     """Return what each protocol finds in the run folder `run`, by its name.
 
-    Raises:
-        SettingsError: it is no run folder.
-        RecordError: a trajectory cannot be read.
-        RegistryError: there is no such pixel budget.
-        ModelDeniedError: the judge refuses whatever it is asked.
-        OwnCodeError: a protocol of a user's own raised an exception.
+    Raises `SettingsError`: it is no run folder; `RecordError`: a trajectory cannot be read; `RegistryError`: there is
+    no such pixel budget; `ModelDeniedError`: the judge refuses whatever it is asked; `OwnCodeError`: a protocol of a
+    user's own raised an exception.
     """
     last = _last_lines(run)
     rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in settings.protocols}

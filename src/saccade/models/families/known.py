@@ -337,8 +337,7 @@ NOT_YET: Final[Mapping[str, str]] = {
 def family_of(model_type: str, checkpoint: str) -> ModelFamily:
     """Return the family of that `model_type`.
 
-    Raises:
-        ModelRefusedError: it is not one of `FAMILIES`; says what to do instead.
+    Raises `ModelRefusedError`: it is not one of `FAMILIES`; says what to do instead.
     """
     if model_type in FAMILIES:
         return FAMILIES[model_type]

@@ -157,9 +157,8 @@ def request_fields(request: Request, media: MediaReader, model: str) -> dict[str
 def read_chunk(chunk: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall] | None = None) -> None:
     """Read a chunk of a stream, or a whole answer, which has the same form; calls of the API's sandbox into `calls`.
 
-    Raises:
-        OutageError: it does not follow the protocol, or the model's function call could not be read by its API.
-        FilteredRequestError: the service refuses to let the model read the request.
+    Raises `OutageError`: it does not follow the protocol, or the model's function call could not be read by its API;
+    `FilteredRequestError`: the service refuses to let the model read the request.
     """
     try:
         _read(chunk, answer, [] if calls is None else calls)
@@ -213,7 +212,7 @@ def _name(value: Any) -> str:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
-    """Thoughts are sampled tokens, and are paid as such."""
+    """Read the usage; thoughts count as sampled tokens, as they are paid."""
     prompt, written = usage.get("prompt_token_count"), usage.get("candidates_token_count")
     thought = usage.get("thoughts_token_count")
     counted = [count for count in (written, thought) if count is not None]

@@ -65,9 +65,7 @@ def chat_messages(
         videos: whether videos are taken.
         rules: for pictures.
 
-    Raises:
-        ModelRefusedError: there is a video, and none are taken.
-        MediaError: a picture cannot be read.
+    Raises `ModelRefusedError`: there is a video, and none are taken; `MediaError`: a picture cannot be read.
     """
     wire: list[dict[str, Any]] = []
     shown: list[Part] = []
@@ -257,9 +255,7 @@ def request_fields(
         without: those of `hosted.DISPENSABLE` to leave out.
         manners: how the server takes messages and pictures.
 
-    Raises:
-        ModelRefusedError: the server cannot take what is asked for.
-        MediaError: a picture cannot be read.
+    Raises `ModelRefusedError`: the server cannot take what is asked for; `MediaError`: a picture cannot be read.
     """
     sampling = request.sampling
     messages = paired(request.messages)
@@ -364,7 +360,7 @@ def _message(choice: Mapping[str, Any], usual: str, answer: PartialAnswer) -> Ma
 
 
 def _end_without_reason(answer: PartialAnswer, by: str) -> None:
-    """An answer that is whole although no reason was given."""
+    """End an answer that is whole although no reason was given."""
     begun = answer.raw or answer.calls or answer.declined or by == "being a whole body"
     if answer.finish is None and answer.watch.stopped is None and begun:
         answer.bend("no end", by)
@@ -437,11 +433,8 @@ class OpenAIModel(HostedModel):
     def __init__(self, endpoint: Endpoint, *, server: str | Server = "openai", api_key: str | None = None) -> None:
         """`server` is who is asked: a `Server`, or the name of one.
 
-        Raises:
-            RegistryError: there is no such server.
-            SettingsError: it needs an address.
-            UnavailableError: the client package is not installed.
-            ModelRefusedError: a key is needed, and there is none.
+        Raises `RegistryError`: there is no such server; `SettingsError`: it needs an address; `UnavailableError`: the
+        client package is not installed; `ModelRefusedError`: a key is needed, and there is none.
         """
         self._server = _server(server)
         if self._server.needs_address and not endpoint.base_url:

@@ -67,9 +67,7 @@ def request_fields(
 
     Those of `hosted.DISPENSABLE` in `without` are left out.
 
-    Raises:
-        ModelRefusedError: the API cannot take what is asked for.
-        MediaError: a picture cannot be read.
+    Raises `ModelRefusedError`: the API cannot take what is asked for; `MediaError`: a picture cannot be read.
     """
     sampling, messages = request.sampling, paired(request.messages)
     for name in ("seed", "top_k"):
@@ -150,7 +148,7 @@ class ResponseReader:
             raise OutageError(f"sent an event {kind!r} that does not follow the protocol.") from error
 
     def _texts(self, item: Mapping[str, Any]) -> None:
-        """What a stream sends piece by piece."""
+        """Take what a stream would send piece by piece."""
         if item["type"] == "reasoning":
             self._answer.add_thought(flat(item.get("summary") or item.get("content")))
         elif item["type"] == "message" and isinstance(item["content"], str):
@@ -353,7 +351,7 @@ class ResponsesModel(HostedModel):
 
     @asynccontextmanager
     async def _container(self, files: Sequence[SandboxFile]) -> AsyncIterator[str]:
-        """The name of a new container with the files, deleted in the end."""
+        """Yield the name of a new container with the files; it is deleted in the end."""
         containers = self._client.containers
         ends = {"anchor": "last_active_at", "minutes": EXPIRY_MINUTES}
         made = await self._once(lambda: containers.create(name="saccade", expires_after=ends))

@@ -39,8 +39,15 @@ from saccade.record.execution import Execution, HostedCall
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, TokenCounts, Trajectory, Turn
 from saccade.training.sft.curate.pipeline import Media
-from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
-from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, write_documents
+from saccade.training.sft.formats.files import (
+    ConversionOptions,
+    MediaIn,
+    MediaOut,
+    Refused,
+    Row,
+    TrajectorySource,
+    write_documents,
+)
 
 if TYPE_CHECKING:
     import atif
@@ -80,8 +87,7 @@ def to_content(parts: Sequence[Part], paths: Mapping[str, str]) -> str | list[di
 def from_content(content: Content, media: MediaByPath, where: str) -> tuple[Part, ...]:
     """Return the parts of some content. `media` holds what is at its paths.
 
-    Raises:
-        RecordError: it names a picture that `media` lacks, or audio; it begins with `where`.
+    Raises `RecordError`: it names a picture that `media` lacks, or audio; it begins with `where`.
     """
     if content is None:
         return ()
@@ -419,8 +425,7 @@ def left_out(document: atif.Trajectory) -> list[str]:
 def read_foreign(document: atif.Trajectory, media: MediaByPath, name: str) -> Trajectory:
     """Return the trajectory; `name` is its id if the document has none. `media` is path -> what lies there.
 
-    Raises:
-        RecordError: what has no place in a trajectory, by its name.
+    Raises `RecordError`: what has no place in a trajectory, by its name.
     """
     _refuse_foreign(document)
     first = next((number for number, step in enumerate(document.steps) if step.source == "agent"), None)
@@ -579,8 +584,7 @@ class AtifFormat:
 def checked_document(trajectory: Trajectory, out: MediaOut, models: Any) -> dict[str, Any]:
     """Return the document of a trajectory.
 
-    Raises:
-        RecordError: ATIF's models refuse it, or reading it would not give the trajectory back.
+    Raises `RecordError`: ATIF's models refuse it, or reading it would not give the trajectory back.
     """
     parts = {part.sha256: part for part in trajectory.media()}
     paths = {sha256: out.path(part) for sha256, part in parts.items()}

@@ -50,9 +50,8 @@ def write_harbor_task(task: Task, store: MediaStore, root: Path, requirement: st
         root: is made if missing.
         requirement: what `pip install` gets in the container that grades.
 
-    Raises:
-        DataError: the task has no gold answer that its own grader calls right, or its folder is there already.
-        MissingMediaError: the store lacks a picture.
+    Raises `DataError`: the task has no gold answer that its own grader calls right, or its folder is there already;
+    `MissingMediaError`: the store lacks a picture.
     """
     if task.answer is None:
         raise DataError(f"{task.id} has no gold answer, so nothing could be graded")

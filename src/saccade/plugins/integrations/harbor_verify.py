@@ -20,9 +20,7 @@ LONGEST = 100_000
 def verify(task: Path, answer: Path, reward: Path) -> str:
     """Write the credit of the answer; gives the reason for it.
 
-    Raises:
-        ValueError: the grader gave no verdict.
-        RecordError: TASK is no task.
+    Raises `ValueError`: the grader gave no verdict; `RecordError`: TASK is no task.
     """
     read = loads(task.read_bytes(), Task)
     said = answer.read_bytes()[:LONGEST].decode("utf-8", "replace").strip() if answer.is_file() else None

@@ -187,8 +187,7 @@ def agent_span(trajectory: Trajectory, *, content: bool = False) -> SpanFacts:
         trajectory: a recorded episode.
         content: whether texts, code, arguments and output are in attributes too; pictures are named by sha256.
 
-    Raises:
-        RecordError: it does not say when it was recorded, so there is no time to give its spans.
+    Raises `RecordError`: it does not say when it was recorded, so there is no time to give its spans.
     """
     if trajectory.created is None:
         raise RecordError(f"{trajectory.id} does not say when it was recorded, so its spans have no time")
@@ -356,10 +355,8 @@ def export_spans(trajectories: Iterable[Trajectory], exporter: SpanExporter, *, 
         exporter: one of the official package's; it stays open.
         content: see `spans.agent_span`.
 
-    Raises:
-        UnavailableError: the package is not installed.
-        RecordError: an episode does not say when it was recorded.
-        SettingsError: the exporter could not deliver.
+    Raises `UnavailableError`: the package is not installed; `RecordError`: an episode does not say when it was
+    recorded; `SettingsError`: the exporter could not deliver.
     """
     load_sdk()
     from opentelemetry.sdk.trace.export import SpanExportResult
@@ -436,8 +433,7 @@ def _built(facts: SpanFacts, ids: _Ids, parent: Any) -> Iterator[ReadableSpan]:
 def file_exporter(path: Path) -> Iterator[SpanExporter]:
     """Open an exporter into a file of OTLP JSON, a line for each episode; it appears complete or not at all.
 
-    Raises:
-        UnavailableError: the package is not installed.
+    Raises `UnavailableError`: the package is not installed.
     """
     load_sdk()
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult

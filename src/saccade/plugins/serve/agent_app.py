@@ -101,8 +101,7 @@ def read_response_request(
 ) -> AgentQuestion:
     """Return the question in a body; `specs` has the full names of models by their short ones.
 
-    Raises:
-        RequestError: it is wrong, or asks for what is not done here.
+    Raises `RequestError`: it is wrong, or asks for what is not done here.
     """
     try:
         given = ResponsesBody.model_validate(without_neutral(body, ResponsesBody))
@@ -383,8 +382,7 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
         only_local: whether requests must name this machine as their host.
         allow_urls: whether pictures are fetched from addresses that a request names.
 
-    Raises:
-        SettingsError: the token is empty.
+    Raises `SettingsError`: the token is empty.
     """
     started = int(time.time())
     pool.private = token is not None

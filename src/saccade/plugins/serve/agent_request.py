@@ -230,11 +230,7 @@ class MessageTexts:
     videos: int = 0
 
     def question(self) -> str:
-        """Return all of it as one text.
-
-        Raises:
-            RequestError: the last message is not one of the user or of a tool.
-        """
+        """Return all of it as one text. Raises `RequestError`: the last message is not one of the user or of a tool."""
         if not self.messages or self.messages[-1][0] not in ("user", "tool"):
             raise RequestError("the last message must be one of the user.", param="messages", code="invalid_value")
         if len(self.messages) == 1:
@@ -245,8 +241,7 @@ class MessageTexts:
 def read_messages(messages: Sequence[Any], *, allow_urls: bool, most: int, param: str) -> MessageTexts:
     """Return the conversation in `messages`, each with `role` and `content`.
 
-    Raises:
-        RequestError: one has another form, or asks for what this server does not do.
+    Raises `RequestError`: one has another form, or asks for what this server does not do.
     """
     talk = MessageTexts()
     # Frames of a video are pictures too, so the numbers of placeholders would not be those of the pictures.
@@ -306,8 +301,7 @@ def read_media(value: Any, where: str, *, allow_urls: bool = False) -> OwnMedia:
 
     Besides its `url` the value may have a `filename`, by which errors and pages call the bytes.
 
-    Raises:
-        RequestError: it is neither, or an address and `allow_urls` is false.
+    Raises `RequestError`: it is neither, or an address and `allow_urls` is false.
     """
     given = value if isinstance(value, dict) else {"url": value}
     url, name = _string(given.get("url"), where), given.get("filename") or ""

@@ -104,8 +104,7 @@ def _check_spoken(base: AskSettings, model: str) -> None:
 def find_token(file: Path | None, host: str) -> str | None:
     """Find the token; None if there is none and only this machine can reach the server.
 
-    Raises:
-        SettingsError: other machines could reach the server, and there is no token; or it is too short to be safe.
+    Raises `SettingsError`: other machines could reach the server, and there is no token; or it is too short to be safe.
     """
     import os
 
@@ -254,8 +253,7 @@ def serve_sandboxes(
 def read_settings(file: Path | None, options: dict[str, int | float | None]) -> tuple[Limits, ServeSettings]:
     """Read limits and server settings from a TOML file, with options of the command line on top.
 
-    Raises:
-        SettingsError: the file cannot be read, or names something that does not exist.
+    Raises `SettingsError`: the file cannot be read, or names something that does not exist.
     """
     from saccade.plugins.serve.sandbox_app import ServeSettings
     from saccade.sandbox.base import Limits

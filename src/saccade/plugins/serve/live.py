@@ -205,9 +205,8 @@ async def read_json(scope: Scope, receive: Receive, pool: AgentPool, most: int |
 
     Stops reading as soon as it is over that, or over the time that it may take.
 
-    Raises:
-        RequestError: it is larger, slower, or no JSON, or had to make room for another.
-        ClientDisconnect: the client has gone.
+    Raises `RequestError`: it is larger, slower, or no JSON, or had to make room for another; `ClientDisconnect`: the
+    client has gone.
     """
     kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
     # A page of another origin can send other types without being asked.

@@ -105,8 +105,7 @@ def mcp_app(server: Server[McpTools], settings: McpSettings, *, token: str | Non
     `only_local`: requests that name another host than this machine are refused, so that no page of the web reaches a
     server without a token through the user's browser.
 
-    Raises:
-        SettingsError: the token is empty.
+    Raises `SettingsError`: the token is empty.
     """
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=only_local,

@@ -168,8 +168,7 @@ class ChatBody(IgnoredFields):
 def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool, specs: Mapping[str, str]) -> AgentQuestion:
     """Return the question in a body; `specs` has the full names of models by their short ones.
 
-    Raises:
-        RequestError: it is wrong, or asks for what is not done here.
+    Raises `RequestError`: it is wrong, or asks for what is not done here.
     """
     try:
         given = ChatBody.model_validate(without_neutral(body, ChatBody))

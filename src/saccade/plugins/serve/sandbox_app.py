@@ -243,8 +243,7 @@ def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings 
     With `token` None no token is required: only for a server that no other machine can reach. Then requests must name
     this machine as their host, and no page of another site may send them.
 
-    Raises:
-        SettingsError: the token is empty.
+    Raises `SettingsError`: the token is empty.
     """
     service = SandboxService(sandbox, settings or ServeSettings())
 

@@ -365,9 +365,7 @@ class AwaitedPictures:
     def ask(self, client: str, name: str) -> StoredPicture:
         """Return the picture from the store or from the client; for the provider's threads.
 
-        Raises:
-            DecodeError: the client cannot decode it.
-            SandboxError: the client does not send it in time.
+        Raises `DecodeError`: the client cannot decode it; `SandboxError`: the client does not send it in time.
         """
         if threading.get_ident() == self._thread:
             raise SandboxError("a picture of a client was decoded on the event loop; the provider must use a thread.")

@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from saccade.episode.workbench import of_run, of_tool
+from saccade.episode.drive import of_run, of_tool
 from saccade.errors import SaccadeError
 from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
@@ -100,9 +100,7 @@ class VisionSession:
     async def run(self, code: str) -> SessionCall:
         """Run a cell of Python.
 
-        Raises:
-            SandboxError: the sandbox itself failed.
-            CallRefusedError: there is no room for further pictures.
+        Raises `SandboxError`: the sandbox itself failed; `CallRefusedError`: there is no room for further pictures.
         """
         async with self._lock:
             self._check_room()
@@ -125,10 +123,8 @@ class VisionSession:
     async def upload(self, media: OwnMedia, settings: OwnMediaSettings) -> tuple[tuple[str, ...], Taken]:
         """Take a picture, a document or a video, and return the names of its pictures or video here.
 
-        Raises:
-            MediaError: it is neither, broken, or too large.
-            UnavailableError: it may be a video, and what reads videos is not installed.
-            CallRefusedError: a video comes too late, or there is no room.
+        Raises `MediaError`: it is neither, broken, or too large; `UnavailableError`: it may be a video, and what reads
+        videos is not installed; `CallRefusedError`: a video comes too late, or there is no room.
         """
         async with self._lock:
             self._check_room()
@@ -152,9 +148,8 @@ class VisionSession:
     async def view(self, name: str, box: Xyxy | None) -> tuple[str, ImagePart]:
         """Return a picture of the session, or the part of it in `box` (pixels), and what to call it.
 
-        Raises:
-            CallRefusedError: there is no such picture, or the box is in fractions of it.
-            CallProblem: the box is empty or outside of it.
+        Raises `CallRefusedError`: there is no such picture, or the box is in fractions of it; `CallProblem`: the box is
+        empty or outside of it.
         """
         async with self._lock:
             part = self.media.pictures.get(name)
@@ -298,8 +293,7 @@ class VisionSessions:
     def use(self, name: str | None) -> _Use:
         """Return a context that gives name and session; None opens a new one, which is closed again if the call fails.
 
-        Raises:
-            CallRefusedError: there is no such session, or no room for another.
+        Raises `CallRefusedError`: there is no such session, or no room for another.
         """
         return _Use(self, name)
 
@@ -383,8 +377,7 @@ class _Use:
 def inside(path: str, folders: Sequence[Path]) -> Path:
     """Return the file at `path`, links followed, if it is in one of `folders`.
 
-    Raises:
-        CallRefusedError: it does not, or there is no such file.
+    Raises `CallRefusedError`: it does not, or there is no such file.
     """
     if not folders:
         raise CallRefusedError(

@@ -35,8 +35,7 @@ from saccade.sandbox.registry import sandbox_at
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.settings import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import PromptPicture, image_parts
+from saccade.tokens.segments import Encoder, PromptPicture, image_parts
 from saccade.tokens.turn import ContextFullError, SampledTurn, Slot, TurnRequest, TurnState, start_turn
 from saccade.tools.toolbox import Toolbox
 from saccade.training.rl.engines.server import BusyClock

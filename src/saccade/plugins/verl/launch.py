@@ -165,7 +165,7 @@ class VerlJournal:
 
 
 def _replayed(carried: Sequence[Carried]) -> int:
-    """Return every rollout of a group tells that of its group."""
+    """Count the groups' replayed episodes; every rollout carries the number of its group."""
     return sum({one.rollout.trajectory.group: one.replayed for one in carried}.values())
 
 

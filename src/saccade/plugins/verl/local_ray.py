@@ -72,8 +72,7 @@ def local_ray(
         options: more options of `ray start`.
         seconds: how long it may take to start.
 
-    Raises:
-        UnavailableError: it ended, or was not up after `seconds`.
+    Raises `UnavailableError`: it ended, or was not up after `seconds`.
     """
     if os.environ.get(ADDRESS):
         yield {}

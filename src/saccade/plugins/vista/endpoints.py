@@ -79,9 +79,8 @@ class Asked:
     async def reply(self, said: Sequence[str]) -> str:
         """Return the model's reply to the prompt, its reply, our next words, ...: an odd number of texts.
 
-        Raises:
-            ToolLostError: it was not reached within the retries.
-            UnavailableError: it cannot be made, or refuses.
+        Raises `ToolLostError`: it was not reached within the retries; `UnavailableError`: it cannot be made, or
+        refuses.
         """
         held = _Held(self.png)
         shown = ImagePart(sha256=held.sha256, width=self.size[0], height=self.size[1])
@@ -168,8 +167,7 @@ class VlmPrompt(ToolModel):
 def prompts_of(tool: str) -> dict[str, VlmPrompt]:
     """Return task -> prompt of a tool, by the file that its setup names where that has the task.
 
-    Raises:
-        SettingsError: the file cannot be read, or is not of that form.
+    Raises `SettingsError`: the file cannot be read, or is not of that form.
     """
     own = _prompts((files(__package__) / "prompts.toml").read_text("utf-8"))[tool]
     path = tool_setup(tool).prompts
@@ -214,11 +212,7 @@ class ReadReply(ToolModel):
 
 
 def read_reply(text: str, form: AnswerForm) -> ReadReply:
-    """Read a reply.
-
-    Raises:
-        ReplyError: it is not of that form, or empty.
-    """
+    """Read a reply. Raises `ReplyError`: it is not of that form, or empty."""
     inner = _FENCE.search(text)
     body = (inner[1] if inner else text).strip()
     if not body:

@@ -84,8 +84,7 @@ def kept_rows(pixels: PixelArray, longest: int) -> NDArray[np.intp]:
 def easyocr_engine(setup: ToolSetup) -> Callable[..., Any]:
     """Return a function that reads a picture, and gives boxes (four corners), texts and scores as RapidOCR does.
 
-    Raises:
-        UnavailableError: the package or its models are not there.
+    Raises `UnavailableError`: the package or its models are not there.
     """
     try:
         import easyocr

@@ -99,8 +99,7 @@ class CheckpointSlot(Generic[T]):
     def get(self) -> T:
         """Return the loaded thing; loaded anew if the setup changed.
 
-        Raises:
-            UnavailableError: it cannot be loaded; says why.
+        Raises `UnavailableError`: it cannot be loaded; says why.
         """
         setup = tool_setup(self._tool)
         with self._lock:

@@ -321,8 +321,7 @@ def _quiet(name: str, done: int, right: int) -> None:
 async def play_tiny(out: Path, tell: Tell = _quiet) -> list[ExamRow]:
     """Return some tasks of the test split of each family; their episodes are kept in folders below `out`.
 
-    Raises:
-        UnavailableError: a package or the weights are not there.
+    Raises `UnavailableError`: a package or the weights are not there.
     """
     missing = [f"`{name}`" for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
     if missing:
@@ -388,8 +387,7 @@ class ExamRow:
 async def hold_exam(exam: Exam, n: int, model: Model, out: Path, tell: Tell = _quiet, *, start: int = 0) -> ExamRow:
     """Ask `n` tasks of the test split of each world of `exam`, from number `start` on, into run folders under `out`.
 
-    Raises:
-        SettingsError: a knob is wrong, or `out` holds other episodes already.
+    Raises `SettingsError`: a knob is wrong, or `out` holds other episodes already.
     """
     settings = SynthSettings.model_validate(
         {"sources": exam.worlds, "dialect": exam.dialect, "n": n, "start": start, "split": "test", "knobs": exam.knobs}

@@ -235,8 +235,7 @@ _SIDE = 56
 def save_tiny(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 0) -> None:
     """Write a tiny checkpoint of `family` (a `model_type`) to `folder`, which is made.
 
-    Raises:
-        RegistryError: there is no such family.
+    Raises `RegistryError`: there is no such family.
     """
     if family not in _TEMPLATES:
         raise RegistryError(f"there is no tiny checkpoint of {family!r}. {did_you_mean(family, _TEMPLATES)}".rstrip())

@@ -26,11 +26,7 @@ FOLDER = Path(__file__).parent / "weights" / "tiny"
 
 
 def tiny_weights() -> Path:
-    """Return the folder of the checkpoint.
-
-    Raises:
-        UnavailableError: it is not there.
-    """
+    """Return the folder of the checkpoint. Raises `UnavailableError`: it is not there."""
     if not (FOLDER / "model.safetensors").is_file():
         raise UnavailableError(
             "this installation has no weights of saccade-tiny. Build them with `python examples/tiny/build.py "
@@ -89,8 +85,7 @@ def known_kind(question: str) -> str | None:
 def refusal(question: str, choices: Sequence[str]) -> str:
     """Say why the shipped weights cannot answer a question; empty if they learned its kind.
 
-    Raises:
-        UnavailableError: this installation has no weights.
+    Raises `UnavailableError`: this installation has no weights.
     """
     tiny_weights()
     kind = known_kind(question)

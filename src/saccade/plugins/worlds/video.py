@@ -51,9 +51,7 @@ _CODECS: dict[VideoCodec, tuple[str, str, str, dict[str, str]]] = {
 def encode_clip(frames: Iterable[NDArray[np.uint8]], fps: int, codec: VideoCodec) -> Clip:
     """Return a clip of RGB frames (H×W×3, at least one, all of one size with even sides) at a constant rate.
 
-    Raises:
-        UnavailableError: PyAV is not installed.
-        ValueError: there is no frame.
+    Raises `UnavailableError`: PyAV is not installed; `ValueError`: there is no frame.
     """
     try:
         import av
@@ -448,8 +446,7 @@ class VideoKnobs(Knobs):
 def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, VideoScene, VideoQuestion]:
     """Return the kind of question, raw scene and question of a clip: all of it but the encoding.
 
-    Raises:
-        SettingsError: the knobs allow no length.
+    Raises `SettingsError`: the knobs allow no length.
     """
     lengths = [
         Length(fps, halves)

@@ -25,8 +25,7 @@ from saccade.record.content import Box, ImagePart, area, overlap
 from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.judges.client import JudgeClient, client_of
-from saccade.rewards.judges.model import JudgeContext
-from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
+from saccade.rewards.judges.prompt import JudgeContext, Scale, ScoreQuestion, ScoreRules
 from saccade.rewards.reward import Judge, JudgeVerdict, NoVerdict, is_call
 
 RIGHT, WRONG = 1.0, 0.0

@@ -222,9 +222,8 @@ class SourceRow:
 def read_rows(file: Path) -> Iterator[SourceRow | RowProblem]:
     """Yield the rows of a file by its suffix: `.tsv`, `.jsonl`, `.json` or `.parquet`, in their order.
 
-    Raises:
-        DataError: the file as a whole cannot be read.
-        UnavailableError: it is parquet, and pyarrow is not installed.
+    Raises `DataError`: the file as a whole cannot be read; `UnavailableError`: it is parquet, and pyarrow is not
+    installed.
     """
     for number, raw in enumerate(_READERS.get(file.suffix.lower(), _unknown)(file)):
         if isinstance(raw, str):
@@ -246,11 +245,7 @@ def count_rows(file: Path) -> int:
 
 
 def load_pyarrow() -> tuple[Any, Any]:
-    """Return the modules `pyarrow` and `pyarrow.parquet`.
-
-    Raises:
-        UnavailableError: pyarrow is not installed.
-    """
+    """Return the modules `pyarrow` and `pyarrow.parquet`. Raises `UnavailableError`: pyarrow is not installed."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -217,9 +217,8 @@ class SourceReader(Protocol):
     def scan(self) -> Iterator[tuple[Spot, TaskSummary] | RowProblem]:
         """Yield every task in order, or the problem of its row; pictures are not opened.
 
-        Raises:
-            DataError, RecordError: the source as a whole cannot be read.
-            UnavailableError: what reads it is not installed.
+        Raises `DataError`, `RecordError`: the source as a whole cannot be read; `UnavailableError`: what reads it is
+        not installed.
         """
 
     def make(self, spot: Spot, store: MediaStore) -> Task:

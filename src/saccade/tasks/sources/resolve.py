@@ -20,11 +20,10 @@ from saccade.errors import DataError, MissingPluginError, SettingsError
 from saccade.media.decode import broken_link
 from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.benchmarks.benchmark import CIRCULAR, TURNED, Benchmark, turned, turns
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.rows import RowLoader, load_loader
 from saccade.tasks.benchmarks.make_task import draft, make_task, tags_of
-from saccade.tasks.benchmarks.registry import cards, load_card, split_of
+from saccade.tasks.benchmarks.registry import CIRCULAR, TURNED, Benchmark, cards, load_card, split_of, turned, turns
 from saccade.tasks.benchmarks.row_files import (
     FieldError,
     MediaFiles,
@@ -249,7 +248,7 @@ def replace_split(source: SourceSettings, name: str, split: str) -> SourceSettin
 
 
 def _card(source: SourceSettings, defaults: SourceDefaults) -> SourceReader:
-    from saccade.tasks.benchmarks.benchmark import open_benchmark
+    from saccade.tasks.benchmarks.registry import open_benchmark
 
     _refuse(source, "a card", ("knobs", "question", "media", "encoding"))
     card = load_card(f"{source.name}:{source.split}" if source.split else source.name)

@@ -84,11 +84,7 @@ class BrokenTasks:
         return listed | self._reasons
 
     def made(self, name: str, make: Callable[[], Task]) -> Task | None:
-        """Return what `make` gives; None if the task cannot be made.
-
-        Raises:
-            DataError: these are too many by now.
-        """
+        """Return what `make` gives; None if the task cannot be made. Raises `DataError`: these are too many by now."""
         try:
             return make()
         except BROKEN as error:

@@ -128,8 +128,7 @@ def write_tasks(
 
     The folder appears complete or not at all.
 
-    Raises:
-        RecordError: `folder` exists and is not empty, or not one task could be made.
+    Raises `RecordError`: `folder` exists and is not empty, or not one task could be made.
     """
     reasons = [str(problem) for problem in tasks.problems]
     written = 0

@@ -122,9 +122,8 @@ class OpenSource:
 def open_source(source: SourceSettings, defaults: SourceDefaults) -> OpenSource:
     """Open a source: find its reader, scan its tasks and select some.
 
-    Raises:
-        SettingsError, RegistryError, DataError: as `open_reader`, or no task is left.
-        RecordError, UnavailableError: its files cannot be read.
+    Raises `SettingsError`, `RegistryError`, `DataError`: as `open_reader`, or no task is left; `RecordError`,
+    `UnavailableError`: its files cannot be read.
     """
     opened = OpenSource(source, open_reader(source, defaults))
     most = min((most for most in (source.most, defaults.most) if most), default=None)
@@ -298,12 +297,9 @@ class TaskPool:
 def open_tasks(sources: SourceList, defaults: SourceDefaults | None = None) -> TaskPool:
     """Open the tasks of the sources; their pictures are not opened.
 
-    Raises:
-        SettingsError: a name means nothing (suggests the nearest), two tasks share an id, only some have a weight, or a
-            source gives no task.
-        RegistryError: code of the user's own cannot be loaded.
-        DataError, RecordError: the data are not there, or cannot be read.
-        UnavailableError: what reads them is not installed.
+    Raises `SettingsError`: a name means nothing (suggests the nearest), two tasks share an id, only some have a weight,
+    or a source gives no task; `RegistryError`: code of the user's own cannot be loaded; `DataError`, `RecordError`: the
+    data are not there, or cannot be read; `UnavailableError`: what reads them is not installed.
     """
     listed = expanded(sources)
     if not listed:

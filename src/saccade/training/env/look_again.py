@@ -34,12 +34,11 @@ from saccade.core.registry import did_you_mean
 from saccade.core.sync import CLOSE_SECONDS, LoopThread
 from saccade.dialects.base import Dialect, ToolList, load_dialect
 from saccade.dialects.direct import check_runs_here
-from saccade.episode.drive import Performer, trajectory, within
+from saccade.episode.drive import Performer, Workbench, trajectory, within
 from saccade.episode.flow import Ask, Effect, EpisodeOutcome, Plan, Ran, Reply, Run, Said, Stopped, flow
 from saccade.episode.settings import SessionLimits, SpeechSettings
 from saccade.episode.shown import scaled_down
 from saccade.episode.task_media import check_listed, check_media
-from saccade.episode.workbench import Workbench
 from saccade.errors import SandboxClosedError, SettingsError
 from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits, MediaSettings
 from saccade.media.store import MediaStore
@@ -419,10 +418,8 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
             store: the media store that holds the tasks' pictures, or its folder. None: a temporary one, for sources.
             options: see `LookAgainOptions`.
 
-        Raises:
-            SettingsError: there are no tasks, the dialect cannot show one of them, or it knows no typed tools but some
-                were given.
-            RegistryError: an id is unknown, that of the reward included.
+        Raises `SettingsError`: there are no tasks, the dialect cannot show one of them, or it knows no typed tools but
+        some were given; `RegistryError`: an id is unknown, that of the reward included.
         """
         if unknown := options.keys() - LookAgainOptions.__annotations__.keys():
             raise TypeError(f"LookAgainEnv has no option {min(unknown)!r}")

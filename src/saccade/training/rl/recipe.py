@@ -27,8 +27,7 @@ from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.rewards.judges.model import JUDGES, JudgeRules, turn_parts
-from saccade.rewards.judges.prompt import PromptChoice
+from saccade.rewards.judges.prompt import JUDGES, JudgeRules, PromptChoice, turn_parts
 from saccade.rewards.reward import (
     ByTag,
     NeedsConsistency,
@@ -74,7 +73,7 @@ class RewardSettings(Settings):
     by_tag: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """Tag of a task -> parameters in place of `parameters`; the first tag that a task has counts."""
     judge: str = "none"
-    """Judge of tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.model`
+    """Judge of tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.prompt`
     names it; `none`: nobody."""
     judge_model: str = ""
     """For `model`, and judges of the user's own that want one: as `saccade ask --model` names it."""

@@ -22,10 +22,9 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.core.settings import Settings
 from saccade.dialects.base import Dialect
-from saccade.episode.drive import Performer, drive, trajectory
+from saccade.episode.drive import Performer, Workbench, drive, trajectory
 from saccade.episode.flow import Plan, limits_with
 from saccade.episode.shown import scaled_down
-from saccade.episode.workbench import Workbench
 from saccade.errors import ContextLimitError, SandboxClosedError, SandboxError, SettingsError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request, Usage
@@ -34,8 +33,7 @@ from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
 from saccade.sandbox.base import Binding, Limits, Sandbox, Session, SessionOptions
 from saccade.sandbox.isolation import Isolation
 from saccade.tokens.batch import TokenStream, token_trajectory
-from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import TokenTrajectory
+from saccade.tokens.segments import Encoder, TokenTrajectory
 from saccade.tokens.turn import ContextFullError, Engine, Slot, TurnRequest
 from saccade.tools.toolbox import Toolbox
 from saccade.training.rl.recipe import Recipe

@@ -39,9 +39,8 @@ from saccade.tokens.caches import (
     state_bytes,
 )
 from saccade.tokens.pictures import PictureTensors
-from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
-from saccade.training.learner import DividedModel, Learner, make_learner
+from saccade.training.learner import DividedModel, Learner, RunState, make_learner
 from saccade.training.memory import (
     MemoryPlan,
     Phase,
@@ -215,14 +214,12 @@ _SAMPLES = 4
 def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: RlCallback | None = None) -> Path:
     """Train as `settings` say in the folder `out`; return the folder of the trained checkpoint.
 
-    Raises:
-        SettingsError: a setting is missing or wrong, or `out` holds a run already, or one with other settings, or
-            the dialect cannot show the pictures or videos of a task, or there are too few GPUs for servers.
-        UnavailableError: vLLM is to be started and not installed.
-        TrainingError: every rollout of a step was lost, or sampling and training disagree.
-        ModelRefusedError: the checkpoint cannot be loaded, or a server of the engine is of no use.
-        ModelLostError: that server cannot be reached, or did not come up.
-        IsolationError: this machine cannot isolate a sandbox.
+    Raises `SettingsError`: a setting is missing or wrong, or `out` holds a run already, or one with other settings, or
+    the dialect cannot show the pictures or videos of a task, or there are too few GPUs for servers; `UnavailableError`:
+    vLLM is to be started and not installed; `TrainingError`: every rollout of a step was lost, or sampling and training
+    disagree; `ModelRefusedError`: the checkpoint cannot be loaded, or a server of the engine is of no use;
+    `ModelLostError`: that server cannot be reached, or did not come up; `IsolationError`: this machine cannot isolate a
+    sandbox.
     """
     check_run(settings, out, resume)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())

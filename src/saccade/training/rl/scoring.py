@@ -22,7 +22,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Score, Trajectory, Turn
 from saccade.rewards.judges.answer import RIGHT, AnswerJudge, ConsistencyJudge, judged_score
 from saccade.rewards.judges.client import JudgeClient
-from saccade.rewards.judges.model import JudgeContext, judged, make_judge, unjudged
+from saccade.rewards.judges.prompt import JudgeContext, judged, make_judge, unjudged
 from saccade.rewards.reward import (
     LONGEST_ANSWER,
     Judge,

@@ -25,7 +25,7 @@ from saccade.media.store import MediaStore
 from saccade.record.content import Answer
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Score, StopReason, Trajectory, Turn
-from saccade.rewards.judges.model import fines_form, unjudged
+from saccade.rewards.judges.prompt import fines_form, unjudged
 from saccade.rewards.reward import REWARDS, ByTag, RewardPreset, SearchesTasks, paid
 from saccade.tasks.sources.folder import WorldReader
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader
@@ -153,11 +153,9 @@ def check_run(settings: RlSettings, out: Path, resume: bool) -> None:
 def check_engine_is_there(settings: RlSettings, processes: int) -> None:
     """Check the servers that a run samples from and that judge, if any, for so many processes of training.
 
-    Raises:
-        SettingsError: there are too few GPUs for servers that the run starts, or a judge cannot be started.
-        UnavailableError: vLLM is to be started and not installed.
-        ModelRefusedError: a server is of no use.
-        ModelLostError: a server cannot be reached.
+    Raises `SettingsError`: there are too few GPUs for servers that the run starts, or a judge cannot be started;
+    `UnavailableError`: vLLM is to be started and not installed; `ModelRefusedError`: a server is of no use;
+    `ModelLostError`: a server cannot be reached.
     """
     if settings.engine.source == VLLM:
         from saccade.training.rl.engines.vllm_process import check_servers

@@ -28,8 +28,7 @@ from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.settings import LEFT_OUT, too_many
 from saccade.tokens.batch import token_trajectory
-from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import truncate
+from saccade.tokens.segments import Encoder, truncate
 from saccade.training.settings import TrainingCallback, check_folder
 from saccade.training.sft.settings import DataSettings, SftLossSettings, SftSettings
 
@@ -178,9 +177,7 @@ def read_examples(
         out: folder of the run, which gets the pictures of prompts above `media.shown_pixels`, scaled down, and a list
             of trajectories whose media are gone or damaged; None: the former stay as they are, and nothing is listed.
 
-    Raises:
-        RecordError: a run folder cannot be read.
-        TrainingError: nothing is left to learn from.
+    Raises `RecordError`: a run folder cannot be read; `TrainingError`: nothing is left to learn from.
     """
     train: list[BatchRow] = []
     held: list[BatchRow] = []

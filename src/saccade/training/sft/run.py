@@ -45,9 +45,8 @@ from saccade.tokens.decoder import Scheduler, write_alone
 from saccade.tokens.local_model import completion_of
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt, placed
-from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
-from saccade.training.learner import Learner, make_learner, rate_fraction
+from saccade.training.learner import Learner, RunState, make_learner, rate_fraction
 from saccade.training.memory import MemoryPlan, Phase, TrainingMemory, chosen_layers, training_memory
 from saccade.training.memory_passes import read_config
 from saccade.training.parallel import Processes
@@ -275,10 +274,9 @@ Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor, bool]]
 def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: SftCallback | None = None) -> Path:
     """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
 
-    Raises:
-        SettingsError: `out` holds a run already, or one with other settings.
-        TrainingError: there is nothing to learn from, or the data are not those of the run that is resumed.
-        ModelRefusedError: the checkpoint cannot be loaded.
+    Raises `SettingsError`: `out` holds a run already, or one with other settings; `TrainingError`: there is nothing to
+    learn from, or the data are not those of the run that is resumed; `ModelRefusedError`: the checkpoint cannot be
+    loaded.
     """
     check_run(settings, out, resume)
     processes = join_processes(settings.threads)

@@ -22,9 +22,8 @@ from tests.models.listening import listening
 from tests.plugins.serve.tool_server import TOKEN, tool_server
 
 from saccade.dialects.base import load_dialect
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import equipped, run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.workbench import equipped
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.execution import Status

@@ -16,7 +16,7 @@ from saccade.record.content import Action, Answer, Code, ImagePart, ToolCall
 from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import FinishReason, Provenance, Score, StopReason, Trajectory, Turn
-from saccade.training.sft.formats.base import ConversionOptions, Converted, convert, load_format
+from saccade.training.sft.formats.files import ConversionOptions, Converted, convert, load_format
 
 CODE = ("pyvision@1:repo", "pyvision-rl-image@1", "codedance@1", "codev@1", "thyme@1:eval")
 ALL = (*CODE, "deepeyes@1:train", "vista@1", "native@1")

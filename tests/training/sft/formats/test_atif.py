@@ -22,7 +22,7 @@ from saccade.record.content import Answer, Code, Message, ParseError, TextPart, 
 from saccade.record.execution import Status
 from saccade.record.task import NamedMedia
 from saccade.record.trajectory import FinishReason, Score, StopReason, TokenCounts, Trajectory, Turn
-from saccade.training.sft.formats.base import ConversionOptions, load_format
+from saccade.training.sft.formats.files import ConversionOptions, load_format
 
 
 def documents(folder: Path) -> list[dict[str, Any]]:

@@ -23,9 +23,8 @@ from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.sync import SyncSandbox
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.training.sft.formats.base import REFUSED, Converted
 from saccade.training.sft.formats.conversation import held
-from saccade.training.sft.formats.files import find_rows, load_pyarrow, read_rows
+from saccade.training.sft.formats.files import REFUSED, Converted, find_rows, load_pyarrow, read_rows
 
 CODE = "I look.\n<code>\n```python\nprint(1)\n```\n</code>"
 ANSWER = "So.\n<answer>\n\\boxed{5}\n</answer>"

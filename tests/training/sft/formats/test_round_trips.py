@@ -24,9 +24,8 @@ from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, RewardParam
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.training.sft.formats.base import ConversionOptions, convert, load_format
 from saccade.training.sft.formats.conversation import RowFormat, held
-from saccade.training.sft.formats.files import find_rows, read_rows
+from saccade.training.sft.formats.files import ConversionOptions, convert, find_rows, load_format, read_rows
 
 CONVERSATIONS = ("sharegpt", "swift")
 

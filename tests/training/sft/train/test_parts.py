@@ -21,9 +21,8 @@ from saccade.core.disk import begin_folder
 from saccade.errors import TrainingError, UnavailableError
 from saccade.tokens.batch import Collator, forward_passes
 from saccade.tokens.pictures import PictureTensors
-from saccade.training import checkpoints
-from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.learner import make_learner, make_optimizer, rate_fraction
+from saccade.training import learner as checkpoints
+from saccade.training.learner import Checkpoints, RunState, make_learner, make_optimizer, rate_fraction
 from saccade.training.parallel import Processes
 from saccade.training.run import TrainingJournal
 from saccade.training.settings import KeepSettings, OptimizerSettings

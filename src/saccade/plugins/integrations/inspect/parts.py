@@ -185,9 +185,8 @@ def look(
 def dataset(sources: str | Sequence[str], n: int | None = None) -> MemoryDataset:
     """Return the tasks as samples whose input is the pictures and the question, for any solver.
 
-    Raises:
-        SettingsError: a source's name means nothing, or `n` is below 1.
-        DataError, RecordError: the data are not there, or cannot be read.
+    Raises `SettingsError`: a source's name means nothing, or `n` is below 1. DataError, RecordError: the data are not
+    there, or cannot be read.
     """
     named = tuple(name.strip() for name in sources.split(",")) if isinstance(sources, str) else tuple(sources)
     with tempfile.TemporaryDirectory(prefix="saccade-inspect-") as folder:
@@ -293,10 +292,8 @@ def _made(state: TaskState, store: MediaStore) -> Task:
 def write_inspect_log(run: Path, out: Path) -> Path:
     """Write the trajectories of the run folder `run` as one log to `out`, a name that ends in `.eval` or `.json`.
 
-    Raises:
-        RecordError: the folder holds no trajectories, or they cannot be read.
-        SettingsError: `out` has another ending, or is there already.
-        MissingMediaError: a picture of a trajectory is not in the folder.
+    Raises `RecordError`: the folder holds no trajectories, or they cannot be read; `SettingsError`: `out` has another
+    ending, or is there already; `MissingMediaError`: a picture of a trajectory is not in the folder.
     """
     if out.suffix not in (".eval", ".json"):
         raise SettingsError(f"{out} is no name of a log of inspect_ai: end it in .eval or .json")

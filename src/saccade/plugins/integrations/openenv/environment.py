@@ -184,9 +184,8 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
     ) -> LookObservation:
         """Begin an episode, with a random task or the one that is named; an episode under way ends.
 
-        Raises:
-            SettingsError: there is no such task or option, or a value is of the wrong type.
-            MediaError: pictures of the task cannot be had.
+        Raises `SettingsError`: there is no such task or option, or a value is of the wrong type; `MediaError`: pictures
+        of the task cannot be had.
         """
         if others:
             hint = did_you_mean(next(iter(others)), ["seed", "episode_id", "task"])
@@ -227,8 +226,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
     async def step_async(self, action: TurnAction, timeout_s: float | None = None, **others: Any) -> Observation:
         """Play one turn with a text or a call of an MCP tool; `list_tools` plays none.
 
-        Raises:
-            SettingsError: a time limit or another option is given: limits are the server's.
+        Raises `SettingsError`: a time limit or another option is given: limits are the server's.
         """
         if timeout_s is not None or others:
             named = "timeout_s" if timeout_s is not None else next(iter(others))
@@ -345,8 +343,7 @@ def openenv_app(settings: OpenEnvSettings, *, token: str | None, only_local: boo
     One environment is made and closed first, so that settings that cannot work are refused before anybody connects.
     `only_local`: requests must name this machine as their host. Only `/health` is answered without the token.
 
-    Raises:
-        SettingsError: the token is empty, or the settings cannot work; the errors of `LookAgainEnv` too.
+    Raises `SettingsError`: the token is empty, or the settings cannot work; the errors of `LookAgainEnv` too.
     """
     SessionEnvironment(settings).close()
     app = create_fastapi_app(

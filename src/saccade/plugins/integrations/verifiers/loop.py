@@ -103,9 +103,8 @@ class LookTaskset(vf.Taskset[LookTask, LookTasksetConfig]):  # type: ignore[misc
 
         Its prompt is the question only: what the model is shown is made by the harness, in its dialect.
 
-        Raises:
-            SettingsError: a source's name means nothing; suggests the nearest.
-            DataError, RecordError: the data of a source are not there, or cannot be read.
+        Raises `SettingsError`: a source's name means nothing; suggests the nearest. DataError, RecordError: the data of
+        a source are not there, or cannot be read.
         """
         config: LookTasksetConfig = self.config
         with tempfile.TemporaryDirectory(prefix="saccade-verifiers-") as folder:

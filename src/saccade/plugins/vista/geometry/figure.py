@@ -44,8 +44,7 @@ _CHARACTERS = 400
 def read_term(text: str) -> Term:
     """Return the term that a text writes.
 
-    Raises:
-        FormError: brackets that do not match, something behind the last one, or more than 400 characters.
+    Raises `FormError`: brackets that do not match, something behind the last one, or more than 400 characters.
     """
     if len(text) > _CHARACTERS:
         raise FormError(f"it has more than {_CHARACTERS} characters")

@@ -170,8 +170,7 @@ def solve(forms: Sequence[str], sketch: Mapping[str, Place] | None = None, *, se
         sketch: Where points are drawn, in any unit; y down or up.
         seed: Of the random starts.
 
-    Raises:
-        FormError: there is no goal, or it cannot be read.
+    Raises `FormError`: there is no goal, or it cannot be read.
     """
     problem = _read(forms, sketch or {})
     assert problem.goal is not None, "read or raised"

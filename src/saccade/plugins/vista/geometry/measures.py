@@ -29,8 +29,7 @@ _DEGREES: Final = re.compile(r"\\?\^?\s*\{?\\(?:circ|degree|deg)\}?|\\(?:text|ma
 def read_expression(text: str) -> tuple[ExpressionValue, frozenset[str]]:
     """Return the function that an expression writes, and the unknowns in it.
 
-    Raises:
-        FormError: it is none, or a number without a finite value, such as `1/0`.
+    Raises `FormError`: it is none, or a number without a finite value, such as `1/0`.
     """
     clean = _DEGREES.sub("", text).replace("−", "-").replace("\\cdot", "*").replace("\\times", "*")
     reader = _Reader(_tokens(clean), text)
@@ -162,8 +161,7 @@ def polygon(term: Term, figure: PlaneFigure) -> list[str]:
 def measure(term: Term, figure: PlaneFigure) -> MeasuredValue:
     """Return the value of a term as a function of the state.
 
-    Raises:
-        FormError: it measures nothing that is known here.
+    Raises `FormError`: it measures nothing that is known here.
     """
     term = bare(term)
     if not term.args:
@@ -230,8 +228,7 @@ def _letter(name: str, figure: PlaneFigure) -> MeasuredValue:
 def centre_of(names: Sequence[str], figure: PlaneFigure) -> str:
     """Return the centre of the one circle through these points, or through at least one, such as an end of an arc.
 
-    Raises:
-        FormError: there is not one.
+    Raises `FormError`: there is not one.
     """
     for needed in (set(names), set(names[:1]), set(names[-1:]), set[str]()):
         centres = [centre for centre, points in figure.circles.items() if needed <= points]

@@ -156,8 +156,7 @@ SHAPES: Final[dict[str, Callable[[Term, PlaneFigure], list[Residual]]]] = {
 def residuals_of(term: Term, figure: PlaneFigure) -> list[Residual]:
     """Return the equations of a statement, as residuals; empty for one that only names a figure.
 
-    Raises:
-        FormError: it is not known here, or its parts are not.
+    Raises `FormError`: it is not known here, or its parts are not.
     """
     inner = bare(term)
     if term.head in ("Right", "Regular", "Isosceles", "Equilateral") or inner.head in SHAPES:

@@ -140,8 +140,7 @@ class Demonstrator:
     def __init__(self, plan: Plan, notes: Mapping[str, str]) -> None:
         """`notes` are those of the world's sample.
 
-        Raises:
-            ExpertStopped: there is no demonstration of this task, or a longer one than is allowed.
+        Raises `ExpertStopped`: there is no demonstration of this task, or a longer one than is allowed.
         """
         self._task = plan.task
         self._dialect = plan.dialect
@@ -154,11 +153,7 @@ class Demonstrator:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """Return the next turn.
-
-        Raises:
-            ExpertStopped: the program printed nothing, or failed.
-        """
+        """Return the next turn. Raises `ExpertStopped`: the program printed nothing, or failed."""
         done = sum(message.role == "assistant" for message in request.messages)
         seen = self._seen(request.messages)
         if seen is not None and seen.error is not None:
@@ -203,8 +198,7 @@ def is_search(world: str, boxes: int) -> bool:
 def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
     """Return the actions that close in on the evidence; `notes` name its plate's colour, and which signs are where.
 
-    Raises:
-        ExpertStopped: signs of the asked colour are several, or not to be seen in any part.
+    Raises `ExpertStopped`: signs of the asked colour are several, or not to be seen in any part.
     """
     task = plan.task
     image = task.evidence[0].image
@@ -220,8 +214,7 @@ def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
 def turns_to_look(size: tuple[int, int], notes: Mapping[str, str]) -> int:
     """Count the turns of closing in, in a picture of so many pixels: first program, one for each part, answer.
 
-    Raises:
-        ExpertStopped: as `looks`.
+    Raises `ExpertStopped`: as `looks`.
     """
     return len(seen_on_the_way(size, notes)) + 2
 
@@ -229,8 +222,7 @@ def turns_to_look(size: tuple[int, int], notes: Mapping[str, str]) -> int:
 def seen_on_the_way(size: tuple[int, int], notes: Mapping[str, str]) -> list[set[str]]:
     """Return the colours of the signs in each part of the picture that is looked at, until the asked one is near.
 
-    Raises:
-        ExpertStopped: signs of the asked colour are several, or not to be seen in any part.
+    Raises `ExpertStopped`: signs of the asked colour are several, or not to be seen in any part.
     """
     colour, signs = notes["plate"], sign_places(notes["signs"])
     if sum(name == colour for name, _ in signs) != 1:

@@ -194,8 +194,7 @@ _SHRUNK = frozenset({"visual-search"})
 def fitting(part: ExpertPart) -> dict[Style, float]:
     """Return the styles that fit, with their weights.
 
-    Raises:
-        UnfitSampleError: none does; names what the dialect lacks.
+    Raises `UnfitSampleError`: none does; names what the dialect lacks.
     """
     scene, weights = part.scene, part.scene.settings.styles
     left = scene.turns
@@ -272,9 +271,7 @@ class Expert:
     ) -> Self:
         """Return the expert for a plan; its style is drawn among those that fit, unless it is given.
 
-        Raises:
-            SettingsError: the dialect cannot show the task.
-            UnfitSampleError: it can, but no style fits.
+        Raises `SettingsError`: the dialect cannot show the task; `UnfitSampleError`: it can, but no style fits.
         """
         chosen, turns = settings or ExpertSettings(), plan.limits.turns
         scene = ExpertScene(plan.task, plan.dialect, plan.opening, Rng(seed), chosen, notes or {}, turns)

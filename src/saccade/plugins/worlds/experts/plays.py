@@ -255,8 +255,7 @@ class ThoughtWriter:
 def say(rng: Rng, templates: str | Sequence[str], **slots: object) -> str:
     """Return one of the sentences that the templates allow, with capitals where sentences begin.
 
-    Raises:
-        KeyError: a template has a slot that is not given.
+    Raises `KeyError`: a template has a slot that is not given.
     """
     text = templates if isinstance(templates, str) else rng.choice(templates)
     while match := _INNERMOST.search(text):

@@ -63,11 +63,7 @@ class ToolStrategy:
 def use(
     part: ExpertPart, tool: str, arguments: Mapping[str, JsonValue], occasion: str = "consult"
 ) -> Generator[Move, Seen, Seen]:
-    """Call a tool and give back what came of it.
-
-    Raises:
-        ExpertStopped: the call failed.
-    """
+    """Call a tool and give back what came of it. Raises `ExpertStopped`: the call failed."""
     call = ToolCall(name=tool, arguments=dict(arguments))
     seen = yield Move(call, part.thoughts.say(occasion, tool=tool))
     if seen.error is not None:
@@ -76,11 +72,7 @@ def use(
 
 
 def result_of(seen: Seen) -> dict[str, Any]:
-    """Return the JSON that a result opens with.
-
-    Raises:
-        ExpertStopped: it opens with none.
-    """
+    """Return the JSON that a result opens with. Raises `ExpertStopped`: it opens with none."""
     try:
         found = json.loads(seen.text.partition("\n")[0])
     except ValueError:
@@ -600,8 +592,7 @@ def strategies_for(part: ExpertPart, left: int) -> list[ToolStrategy]:
 def consult(part: ExpertPart, left: int) -> Script:
     """Call the tools of a strategy that fits, and answer.
 
-    Raises:
-        ExpertStopped: no strategy fits, or a call failed.
+    Raises `ExpertStopped`: no strategy fits, or a call failed.
     """
     scene, strategies = part.scene, strategies_for(part, left)
     if not strategies:

@@ -28,8 +28,7 @@ _PROGRAMS = "saccade.plugins.worlds.solvers.programs"
 def program_text(name: str, assigned: Mapping[str, str]) -> str:
     """Return the program `name`, with each of its open names assigned to the expression given for it.
 
-    Raises:
-        ValueError: the names given are not those that the program wants.
+    Raises `ValueError`: the names given are not those that the program wants.
     """
     imports, wanted, body = _split(name)
     if set(wanted) != set(assigned):

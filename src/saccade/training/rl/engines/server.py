@@ -28,8 +28,7 @@ from saccade.errors import ModelLostError, ModelRefusedError
 from saccade.models.base import MediaReader
 from saccade.models.pictures import EncodedPicture, decoded_picture
 from saccade.record.content import ImagePart
-from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import PromptPicture, image_parts
+from saccade.tokens.segments import Encoder, PromptPicture, image_parts
 from saccade.tokens.turn import ContextFullError, SampledTurn, Slot, TurnRequest, start_turn
 from saccade.training.rl.engines.server_http import Connection, PictureFiles
 from saccade.training.rl.engines.wire import CheckedServer, EncodedPolicy, SampleOutput, SampleRequest, check_server

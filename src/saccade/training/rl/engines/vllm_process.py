@@ -139,10 +139,8 @@ async def vllm_servers(
         training: processes that train, each on a GPU of its own.
         judging: GPUs of a server that judges.
 
-    Raises:
-        SettingsError: the machine has not as many GPUs.
-        UnavailableError: vLLM is not installed.
-        ModelLostError: a server ended, or is not ready in time.
+    Raises `SettingsError`: the machine has not as many GPUs; `UnavailableError`: vLLM is not installed;
+    `ModelLostError`: a server ended, or is not ready in time.
     """
     devices, program = check_servers(settings, training, judging)
     with ExitStack() as stack:

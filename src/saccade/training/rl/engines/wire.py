@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from saccade.core.retry import OutageError, RetryPolicy
 from saccade.errors import ModelRefusedError
-from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import Encoder
 from saccade.tokens.sequences import Policy
 from saccade.training.rl.engines.server_http import Connection, PictureFile
 

@@ -43,8 +43,17 @@ from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import FinishReason, Provenance, StopReason, Trajectory, Turn, conversation
 from saccade.training.sft.curate.pipeline import Media
-from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
-from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, find_rows, read_rows, write_jsonl
+from saccade.training.sft.formats.files import (
+    ConversionOptions,
+    MediaIn,
+    MediaOut,
+    Refused,
+    Row,
+    TrajectorySource,
+    find_rows,
+    read_rows,
+    write_jsonl,
+)
 
 IMAGE, VIDEO = "<image>", "<video>"
 _PLACEHOLDER = re.compile(f"({IMAGE}|{VIDEO})")

@@ -24,7 +24,6 @@ from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, Role, clean_text, escape_places, unescape_places
 from saccade.record.trajectory import Trajectory
 from saccade.training.sft.curate.pipeline import Media
-from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 from saccade.training.sft.formats.chat import ENVIRONMENTS, TaskRowCodec, hint_of, task_fields
 from saccade.training.sft.formats.conversation import (
     IMAGE,
@@ -37,7 +36,17 @@ from saccade.training.sft.formats.conversation import (
     held,
     unflatten,
 )
-from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, load_pyarrow, write_documents, write_parquet
+from saccade.training.sft.formats.files import (
+    ConversionOptions,
+    MediaIn,
+    MediaOut,
+    Refused,
+    Row,
+    TrajectorySource,
+    load_pyarrow,
+    write_documents,
+    write_parquet,
+)
 
 _DIALECT: Final = "pyvision"
 _ROLES: Final = frozenset({"system", "user", "assistant", "tool"})

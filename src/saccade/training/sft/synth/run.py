@@ -325,11 +325,9 @@ class Synthesizer:
             wording: puts each task of a player in other words.
             check: refuses samples before they are stored.
 
-        Raises:
-            RegistryError: a world, an expert, a dialect or a tool is unknown.
-            PromptFileError: a prompt file cannot be used.
-            UnavailableError: a world or an expert is in a plug-in that is not installed.
-            SettingsError: a knob is wrong, the dialect offers no tools, or it cannot show a task's pictures or videos.
+        Raises `RegistryError`: a world, an expert, a dialect or a tool is unknown; `PromptFileError`: a prompt file
+        cannot be used; `UnavailableError`: a world or an expert is in a plug-in that is not installed; `SettingsError`:
+        a knob is wrong, the dialect offers no tools, or it cannot show a task's pictures or videos.
         """
         self.settings = settings
         self._player, self._wording, self._check = player, wording, check

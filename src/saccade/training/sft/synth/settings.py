@@ -75,10 +75,8 @@ class ExpertChoice:
             worlds: ids of the worlds that are played, in the order of the sources.
             table: settings of the experts; `name` names one for all worlds.
 
-        Raises:
-            RegistryError: there is no such expert.
-            UnavailableError: it is in a plug-in that is not installed.
-            SettingsError: an expert has no such setting.
+        Raises `RegistryError`: there is no such expert; `UnavailableError`: it is in a plug-in that is not installed;
+        `SettingsError`: an expert has no such setting.
         """
         given = dict(table)
         name = given.pop(NAME, "")
