@@ -111,8 +111,10 @@ def on_ticks(rgb: PixelArray, axis: NumberAxis | None) -> NumberAxis | None:
 
     Numbers stand a pixel or two beside them, powers of ten with their raised digits even more.
     """
+    if axis is None:
+        return None
     offs = []
-    for tick in axis.ticks if axis is not None else ():
+    for tick in axis.ticks:
         _, top, right, _ = tick.box
         first = max(0, round(middle(tick, axis.along)) - _BESIDE)
         if axis.along == "y":
@@ -126,7 +128,7 @@ def on_ticks(rgb: PixelArray, axis: NumberAxis | None) -> NumberAxis | None:
         rows = np.flatnonzero(counts >= counts.max() - 1)
         if counts.max() >= _LEAST_MARK and rows[-1] - rows[0] <= 2:
             offs.append(first + float(rows.mean()) + 0.5 - middle(tick, axis.along))
-    if axis is None or len(offs) < max(_LEAST_TICKS, _FITTING * len(axis.ticks)) or max(offs) - min(offs) > 2:
+    if len(offs) < max(_LEAST_TICKS, _FITTING * len(axis.ticks)) or max(offs) - min(offs) > 2:
         return axis
     return replace(axis, offset=axis.offset - axis.slope * float(np.median(offs)))
 
