@@ -18,7 +18,7 @@ from rich.text import Text
 
 from saccade.cli.main import run
 from saccade.cli.output import AsJson, plain_console, print_json, waiting
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import SaccadeError, SettingsError, UnavailableError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, own_memory
 from saccade.core.settings import save_settings
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.flow import Plan
 from saccade.errors import SandboxError
 from saccade.evals.run import evaluate

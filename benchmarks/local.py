@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 
 from benchmarks.figures import Figure
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import ModelRefusedError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model, Request

@@ -34,8 +34,7 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 
 from benchmarks.figures import Figure, Peak
-from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, Observation, Opening, load_dialect
 from saccade.episode.flow import Plan
 from saccade.errors import UnavailableError
 from saccade.media.store import MediaStore

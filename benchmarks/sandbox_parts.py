@@ -28,6 +28,12 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 PARTS: dict[str, tuple[str, str, str, str]] = {
     "rehearsal": ("sandbox/link.py", "REHEARSING_SESSIONS = 64", "REHEARSING_SESSIONS = -1", "call fail plot"),
     "large pages": ("guest/nursery.py", "    use_large_pages()\n", "", "at-once forks"),
+    "large pages for what is allocated": (
+        "sandbox/zygote_client.py",
+        '        "GLIBC_TUNABLES": _MALLOC,\n',
+        "",
+        "plot at-once forks",
+    ),
     "merged mappings": ("guest/nursery.py", "    merge_mappings()\n", "", "at-once forks"),
     "filled gaps": ("guest/nursery.py", "    fill_gaps()\n", "", "at-once call"),
     "memory given back": ("guest/session.py", "            give_back_memory()\n", "            pass\n", "after-plot"),

@@ -36,8 +36,7 @@ from transformers.utils import logging
 
 from benchmarks.figures import Figure, Peak, cpu_of, only_child, own_memory, parent_of, pss_bytes
 from benchmarks.servers import RECEIVED, TimedAnswers
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.flow import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import sandbox_at

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from benchmarks.evaluation import CODE, SECONDS, WITH_CODE, WITHOUT, straight
 from benchmarks.figures import Figure, cpu_of, memory_of
 from saccade.core.web import AsgiApp, Receive, Scope, Send, send_json
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.ask import AskSettings
 from saccade.errors import SandboxError
 from saccade.models.base import Completion, MediaReader, Request

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.figures import Figure
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped

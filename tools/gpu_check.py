@@ -35,8 +35,7 @@ from saccade.record.codec import write_lines
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
 from saccade.sandbox.isolation import MINIMUM
-from saccade.tokens.batch import BatchRow, Collator, forward_passes, in_low_precision
-from saccade.tokens.build import PromptDelta
+from saccade.tokens.batch import BatchRow, Collator, PromptDelta, forward_passes, in_low_precision
 from saccade.tokens.caches import can_attend_own
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.pictures import PictureTensors

@@ -22,9 +22,8 @@ from saccade.errors import SettingsError
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reward import Reward, RewardGroup
-from saccade.training.rl.advantages import Grpo
 from saccade.training.rl.rollout import Rollout, RolloutGroup, group_of
-from saccade.training.rl.select import OversampleFilterRank, Selection
+from saccade.training.rl.select import Grpo, OversampleFilterRank, Selection
 from saccade.training.rl.settings import RlSettings
 
 LOOKS: Final = 0.2

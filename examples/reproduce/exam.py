@@ -24,7 +24,7 @@ from saccade.plugins.worlds.experts.demonstrator import is_looked_for
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.box import BoxJudge, BoxRule
+from saccade.rewards.judges.answer import BoxJudge, BoxRule
 from saccade.rewards.reward import accuracy, calls, returned_pictures
 from saccade.tasks.sources.folder import TASKS
 from saccade.tasks.worlds import chosen_knobs, draw_sample, load_world, store_sample

@@ -40,7 +40,7 @@ from examples.reproduce.settings import (
     write_plan,
 )
 from saccade.core import sync
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.flow import Plan, limits_with
 from saccade.episode.run_folder import MEDIA, RunFolder, continued
 from saccade.episode.settings import sandbox_at
@@ -58,14 +58,13 @@ from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tasks.worlds import Rng
 from saccade.tokens.decoder import TransformersEngine
-from saccade.training.folder import SETTINGS
 from saccade.training.launch import launch
 from saccade.training.rl.metrics import RlCallback
 from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, generate_rollouts
 from saccade.training.rl.run import train as train_rl
 from saccade.training.rl.settings import RlSettings, load_rl_settings
 from saccade.training.rl.tasks import as_list
-from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
+from saccade.training.settings import SETTINGS, KeepSettings, ModelSettings, OptimizerSettings
 from saccade.training.sft.examples import SftCallback
 from saccade.training.sft.run import train as train_sft
 from saccade.training.sft.settings import (
@@ -75,7 +74,7 @@ from saccade.training.sft.settings import (
     SftSettings,
     SftValidationSettings,
 )
-from saccade.training.sft.synth.jobs import Job, Jobs
+from saccade.training.sft.synth.makers import Job, Jobs
 from saccade.training.sft.synth.outcome import opened
 from saccade.training.sft.synth.prompts import in_order
 from saccade.training.sft.synth.run import Synthesizer

@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # type checkers take it as true; importing it from `typin
 if TYPE_CHECKING:
     from saccade.core.retry import RetryPolicy as RetryPolicy
     from saccade.dialects.base import Dialect as Dialect
-    from saccade.dialects.registry import load_dialect as load_dialect
+    from saccade.dialects.base import load_dialect as load_dialect
     from saccade.episode.ask import AskOptions as AskOptions
     from saccade.episode.ask import ask as ask
     from saccade.episode.drive import run_episode as run_episode
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from saccade.record.trajectory import Trajectory as Trajectory
     from saccade.record.trajectory import Turn as Turn
     from saccade.report.write import make_report as make_report
-    from saccade.rewards.registry import load_reward as load_reward
     from saccade.rewards.reward import Reward as Reward
     from saccade.rewards.reward import RewardGroup as RewardGroup
+    from saccade.rewards.reward import load_reward as load_reward
     from saccade.sandbox.base import Limits as Limits
     from saccade.sandbox.base import Sandbox as Sandbox
     from saccade.sandbox.base import Session as Session
@@ -91,8 +91,7 @@ PUBLIC = {
         "models.scripted": "ScriptedModel",
     },
     "Dialects": {
-        "dialects.registry": "load_dialect",
-        "dialects.base": "Dialect",
+        "dialects.base": "Dialect load_dialect",
     },
     "Tasks and media": {
         "record.task": "AnswerType EvidenceBox NamedMedia Task",
@@ -115,8 +114,7 @@ PUBLIC = {
     },
     "Grading and rewards": {
         "grading.registry": "grader_for load_grader",
-        "rewards.registry": "load_reward",
-        "rewards.reward": "Reward RewardGroup",
+        "rewards.reward": "Reward RewardGroup load_reward",
         "training.rl.recipe": "load_recipe",
     },
     "Evaluations": {
@@ -141,8 +139,8 @@ PUBLIC_MODULES = {
     "models.local_weights": "load_checkpoint",
     "models.providers.openai": "Server chat_model",
     "models.registry": "Provider",
-    "record.base": "clean_text",
     "record.codec": "append_line dumps loads read_lines",
+    "record.content": "clean_text",
     "record.trajectory": "CORRECT",
     "report.page": "write_pages",
     "rewards.judges.model": "JudgeContext",
@@ -152,8 +150,7 @@ PUBLIC_MODULES = {
     "tasks.benchmarks.row_files": "RowProblem SourceRow",
     "tasks.sources.survey": "TaskForm",
     "tasks.worlds": "Knobs Rng World WorldSample make_task",
-    "tokens.batch": "Collator token_row",
-    "tokens.build": "token_trajectory",
+    "tokens.batch": "Collator token_row token_trajectory",
     "tokens.encoder": "Encoder",
     "tokens.pictures": "PictureTensors",
     "tools.base": "Tool ToolOutcome",
@@ -161,13 +158,12 @@ PUBLIC_MODULES = {
     "tools.definition": "ToolModel",
     "tools.serving": "ToolServer",
     "training.env": "LookAgainEnv",
-    "training.rl.advantages": "AdvantageRule KlEstimator",
     "training.rl.rollout": "Rollout RolloutGroup",
-    "training.rl.select": "Selection SelectionRule best keep_usable",
+    "training.rl.select": "AdvantageRule KlEstimator Selection SelectionRule best keep_usable",
     "training.rl.settings": "OtherTrainer",
-    "training.sft.curate.stage": "KEEP Drop FilterContext FilterOutcome FilterSettings FilterStage Undecided each",
+    "training.sft.curate.pipeline": "KEEP Drop FilterContext FilterOutcome FilterSettings FilterStage Undecided each",
     "training.sft.formats.base": "Format",
-    "training.sft.synth.experts": "ExpertFactory UnfitSampleError completion",
+    "training.sft.synth.settings": "ExpertFactory UnfitSampleError completion",
 }
 """What is promised besides, for parts that extend Saccade and for reading what is stored: module -> names."""
 
@@ -186,7 +182,7 @@ if not TYPE_CHECKING:  # so that a type checker refuses a name that is not there
         from importlib import import_module
 
         if name == "__version__":
-            return import_module("saccade.core.plugins").own_version()
+            return import_module("saccade.core.registry").own_version()
         if name not in _HOMES:
             raise AttributeError(f"module 'saccade' has no attribute {name!r}")
         value = getattr(import_module(f"saccade.{_HOMES[name]}"), name)

@@ -18,7 +18,7 @@ from benchmarks.loop import LoopScale, measure_loop
 from benchmarks.serve import ServeScale
 from benchmarks.tasks import TasksScale
 from saccade.cli.main import run
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.flow import Plan
 from saccade.errors import DataError, SandboxError
 from saccade.media.store import MediaStore

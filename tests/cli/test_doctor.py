@@ -20,8 +20,7 @@ from saccade.cli.list import KINDS, parts_of
 from saccade.cli.main import main
 from saccade.cli.output import error_text, plain_column, plain_console
 from saccade.core import registry as module
-from saccade.core.plugins import install
-from saccade.core.registry import Registry
+from saccade.core.registry import Registry, install
 from saccade.sandbox import registry
 from saccade.sandbox.isolation import WEAKENED, Isolation, Layer, LayerState
 

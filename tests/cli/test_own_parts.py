@@ -25,9 +25,9 @@ from saccade.record.content import ToolCall
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn
-from saccade.training.folder import check_folder
 from saccade.training.rl.recipe import load_recipe
 from saccade.training.rl.settings import load_rl_settings
+from saccade.training.settings import check_folder
 
 
 @pytest.fixture(autouse=True)

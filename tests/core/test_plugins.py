@@ -12,13 +12,12 @@ import pytest
 
 from saccade.cli.list import KINDS
 from saccade.cli.main import main
-from saccade.core import plugins
 from saccade.core import registry as module
-from saccade.core.plugins import OFFERED
-from saccade.core.registry import Registry
+from saccade.core import registry as plugins
+from saccade.core.registry import OFFERED, Registry
 from saccade.errors import RegistryError, UnavailableError
 from saccade.models.registry import checkpoint_named, load_model
-from saccade.training.sft.synth.experts import EXPERTS
+from saccade.training.sft.synth.settings import EXPERTS
 
 FOLDER_GONE = [
     SimpleNamespace(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dialects.cases import task
 
-from saccade.dialects.base import Fault, FaultKind, ends_inside, find_tag_faults
+from saccade.dialects.base import Fault, FaultKind, ends_inside, find_tag_faults, load_dialect
 from saccade.dialects.calls import (
     FAMILIES,
     TOOL_SYNONYMS,
@@ -22,7 +22,6 @@ from saccade.dialects.calls import (
     with_tool_list,
     write_call,
 )
-from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import PromptSettings
 from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError

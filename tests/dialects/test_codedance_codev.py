@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from saccade.dialects.base import Dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.dialects.prompt_texts import Prompts
-from saccade.dialects.registry import load_dialect
 from saccade.dialects.text import CUT as CUT_OFF
 from saccade.errors import PromptFileError, SettingsError
 from saccade.record.content import Answer, Code, ParseError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.errors import RecordError, SettingsError, TrainingError
@@ -22,7 +22,7 @@ from saccade.record.content import Answer, VideoPart
 from saccade.record.execution import Execution, ExecutionPicture, HostedCall, Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import FinishReason, StopReason, Trajectory
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.batch import token_trajectory
 from saccade.training.env import LookAgainEnv
 from saccade.training.rl.recipe import load_recipe
 from saccade.training.sft.formats.conversation import flatten

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saccade.dialects.base import load_dialect, presets
 from saccade.dialects.question import GUARD
-from saccade.dialects.registry import load_dialect, presets
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Code, Message, ParseError
+from saccade.record.content import Action, Answer, Code, Message, ParseError, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.trajectory import FinishReason
 

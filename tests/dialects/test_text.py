@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saccade.dialects.base import load_dialect
 from saccade.dialects.pyvision import PyVisionDialect
-from saccade.dialects.registry import load_dialect
 from saccade.dialects.text import (
     CUT,
     EMPTY,

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.dialects.base import FaultKind
+from saccade.dialects.base import FaultKind, load_dialect, presets
 from saccade.dialects.deepeyes import PRESETS as DEEPEYES
 from saccade.dialects.deepeyes import USER_PROMPT, DeepEyesDialect
 from saccade.dialects.native import PRESETS as NATIVES
 from saccade.dialects.native import NativeDialect, with_calls
-from saccade.dialects.registry import load_dialect, presets
 from saccade.dialects.thyme import PRESETS as THYME
 from saccade.dialects.thyme import ThymeDialect
 from saccade.dialects.vista import PRESETS as VISTA

@@ -8,8 +8,7 @@ from typing import Any
 
 from PIL import Image
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.flow import (
     Ask,
     Call,

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from tests.media import clips
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.ask import ask
 from saccade.episode.flow import Event, Notice
 from saccade.errors import PromptFileError, SettingsError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.episode.support import ANSWER, CODE, NOTHING, OK, by_hand, plan, said
 
-from saccade.dialects.registry import DIALECTS, load_dialect
+from saccade.dialects.base import DIALECTS, load_dialect
 from saccade.episode.ask import AskSettings, check_speaks, suited
 from saccade.episode.flow import CUT, idle_detail
 from saccade.errors import RegistryError, SettingsError

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from tests.plugins.worlds.solvers.drawing import FOLDER, TASKS, needs_files, plain, rows
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.media.store import MediaStore

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from tests.episode.support import ANSWER, CODE, FAILED, LOST, NOTHING, OK, by_hand, picture, plan, said, shows
 
+from saccade.dialects.base import load_dialect
 from saccade.dialects.native import NativeDialect
-from saccade.dialects.registry import load_dialect
 from saccade.dialects.vista import VistaDialect
 from saccade.episode.flow import Ask, Call, Plan, Reply, Run, Said, Stopped, as_done, flow
 from saccade.episode.workbench import equipped

@@ -12,8 +12,8 @@ from tests.media import clips
 from tests.tasks.sources.files import jsonl
 
 from saccade.cli.main import main
+from saccade.dialects.base import load_dialect
 from saccade.dialects.question import VideoNotShownError
-from saccade.dialects.registry import load_dialect
 from saccade.episode.ask import AskSettings
 from saccade.episode.prepared import prepared, prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
@@ -29,7 +29,7 @@ from saccade.tasks.media import FrameSettings
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.tasks import check_rewards
-from saccade.training.sft.synth.jobs import Jobs
+from saccade.training.sft.synth.makers import Jobs
 from saccade.training.sft.synth.settings import SynthSettings
 
 DIRECT = load_dialect("direct")

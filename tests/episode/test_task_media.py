@@ -10,7 +10,7 @@ from tests.evals.support import oracle
 from tests.evals.support import settings as evaluation
 from tests.tasks.sources.files import jsonl, picture, video
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.task_media import check_media
 from saccade.errors import SettingsError
 from saccade.evals.run import evaluate

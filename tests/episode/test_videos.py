@@ -8,7 +8,7 @@ import pytest
 from tests.media import clips
 from tests.sandbox.providers import linux_only
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped

@@ -11,8 +11,7 @@ import pytest
 from tests.evals.support import LostModel, oracle, results, saying, settings, stored, write_tasks
 from tests.tasks.sources.files import jsonl, picture
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.flow import Plan
 from saccade.episode.task_media import Unshown
 from saccade.errors import ModelLostError, SaccadeError, SettingsError

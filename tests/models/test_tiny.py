@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.errors import RegistryError

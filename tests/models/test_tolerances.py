@@ -18,11 +18,11 @@ from tests.models.wire_server import WireServer, chat, messages, raw, stream
 from saccade.core.retry import RetryPolicy
 from saccade.errors import ContextLimitError, ModelLostError, ModelRefusedError
 from saccade.models.base import Completion, Model, Request
-from saccade.models.manners import MANNERS
 from saccade.models.providers.anthropic import AnthropicModel
 from saccade.models.providers.gemini import GeminiModel
 from saccade.models.providers.openai import OpenAIModel, paired
 from saccade.models.providers.responses import ResponsesModel
+from saccade.models.thinking import MANNERS
 from saccade.models.tolerances import ENDS, TOLERANCES
 from saccade.record.content import Message, ToolCall
 from saccade.record.trajectory import FinishReason

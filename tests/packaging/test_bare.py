@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from tests.packaging.environments import PYTHONS, ROOT, Built, Environment, install, pythons
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.record.content import Answer, Code
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")

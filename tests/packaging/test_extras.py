@@ -15,7 +15,7 @@ from PIL import Image
 from tests.models.wire_server import chat, messages, running
 from tests.packaging.environments import PYTHONS, ROOT, Built, Environment, install, pythons
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.record.content import Answer, Code
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")

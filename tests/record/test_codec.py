@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
 from saccade.record import codec
-from saccade.record.base import Record
 from saccade.record.codec import (
     append_line,
     append_lines,
@@ -27,7 +26,7 @@ from saccade.record.codec import (
     recover_lines,
     write_lines,
 )
-from saccade.record.content import Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall, VideoPart
+from saccade.record.content import Answer, Code, ImagePart, Message, ParseError, Record, TextPart, ToolCall, VideoPart
 from saccade.record.execution import (
     Execution,
     ExecutionFile,

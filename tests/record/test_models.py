@@ -15,8 +15,8 @@ from saccade.core.disk import disk_words, write_atomic, writing
 from saccade.episode.run_folder import NumberedTurn
 from saccade.evals.judged import Verdicts
 from saccade.evals.protocols.base import Findings
-from saccade.record.base import SCHEMA_VERSION, clean_text
 from saccade.record.content import (
+    SCHEMA_VERSION,
     Answer,
     Box,
     Code,
@@ -28,6 +28,7 @@ from saccade.record.content import (
     VideoPart,
     VideoSample,
     area,
+    clean_text,
     iou,
     overlap,
 )
@@ -342,5 +343,5 @@ def test_fields_of_a_version_stay_as_they_are() -> None:
     golden = GOLDEN / f"fields-{SCHEMA_VERSION}.txt"
     assert golden.is_file(), f"write the fields of this version to {golden.name}"
     assert now == golden.read_text(encoding="utf-8").splitlines(), (
-        "stored records have other fields: raise SCHEMA_VERSION (record/base.py), and write the fields anew"
+        "stored records have other fields: raise SCHEMA_VERSION (record/content.py), and write the fields anew"
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive_sync import SyncPlayer
 from saccade.episode.flow import Plan
 from saccade.media.store import MediaStore

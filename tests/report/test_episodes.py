@@ -13,7 +13,7 @@ from tests.report.cases import Scene, answered, noise
 from tests.report.demo_run import make
 
 from saccade.cli.main import main
-from saccade.dialects.registry import DIALECTS, load_dialect
+from saccade.dialects.base import DIALECTS, load_dialect
 from saccade.episode.regions import regions
 from saccade.errors import UnavailableError
 from saccade.record.codec import dumps, read_lines

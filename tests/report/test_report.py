@@ -324,7 +324,7 @@ from saccade.evals.protocols.base import Protocol
 from saccade.evals.protocols.base import Findings, Mean, Rate, SampleExamples, SampleRow
 from saccade.evals.protocols.base import examples
 from saccade.evals.protocols.base import Rates
-from saccade.record.base import Record
+from saccade.record.content import Record
 
 class Row(SampleRow):
     characters: int

@@ -8,7 +8,7 @@ import pytest
 
 from saccade.core.settings import Settings
 from saccade.rewards import codedance, codev, peers, vista
-from saccade.rewards.judges.box import BoxRule
+from saccade.rewards.judges.answer import BoxRule
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.vista import RepetitionRule
 

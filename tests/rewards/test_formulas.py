@@ -16,8 +16,7 @@ from saccade.rewards.peers import PIXEL_REASONER_PRESETS as PIXEL
 from saccade.rewards.peers import PRESETS as PYVISION
 from saccade.rewards.peers import THYME_PRESETS as THYME
 from saccade.rewards.peers import ThymeReward
-from saccade.rewards.registry import Rewarded
-from saccade.rewards.reward import JudgeVerdict, NoVerdict, pays_for_consistency
+from saccade.rewards.reward import JudgeVerdict, NoVerdict, Rewarded, pays_for_consistency
 from saccade.rewards.vista import PRESETS as VISTA
 
 FAILED = Status.ERROR

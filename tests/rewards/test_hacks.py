@@ -19,9 +19,8 @@ from saccade.media.store import MediaStore
 from saccade.record.content import Answer, Code, ToolCall
 from saccade.record.execution import Status
 from saccade.record.trajectory import Score, Turn
-from saccade.rewards.judges.box import BoxJudge
-from saccade.rewards.registry import REWARDS, load_reward
-from saccade.rewards.reward import RewardGroup
+from saccade.rewards.judges.answer import BoxJudge
+from saccade.rewards.reward import REWARDS, RewardGroup, load_reward
 from saccade.training.rl.scoring import with_repeats
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "rewards.md"

@@ -20,8 +20,7 @@ from saccade.record.content import Message, area, iou
 from saccade.record.execution import Status
 from saccade.record.task import EvidenceBox
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.answer import ConsistencyJudge
-from saccade.rewards.judges.box import BoxJudge, BoxRule, containment
+from saccade.rewards.judges.answer import BoxJudge, BoxRule, ConsistencyJudge, containment
 from saccade.rewards.judges.client import AskRules, client_of
 from saccade.rewards.judges.model import JudgeContext, JudgeRules, ModelJudge, judged, make_judge, unjudged
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules

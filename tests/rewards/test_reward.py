@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.rewards.rollouts import TASK, answered, boxed, called, file, lost, part, ran, rollout, scored, wrote
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import RegistryError, SettingsError
 from saccade.record.content import ParseError
 from saccade.record.execution import ExecutionPicture, ExecutionRepair, Status
@@ -15,8 +15,8 @@ from saccade.record.trajectory import Turn, total
 from saccade.rewards.codedance import PRESETS
 from saccade.rewards.codev import Redline, redlines
 from saccade.rewards.judges.model import fines_form, turn_parts
-from saccade.rewards.registry import REWARDS, load_reward
 from saccade.rewards.reward import (
+    REWARDS,
     JudgeVerdict,
     Reward,
     RewardGroup,
@@ -25,6 +25,7 @@ from saccade.rewards.reward import (
     calls,
     failed,
     follows_protocol,
+    load_reward,
     one_thought_one_answer,
     only_actions,
     silent,

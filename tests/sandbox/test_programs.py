@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from tests.media import clips
 from tests.sandbox.providers import linux_only
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.record.content import ImagePart
 from saccade.record.execution import Status
 from saccade.record.task import AnswerType, NamedMedia, Task

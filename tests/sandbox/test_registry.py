@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import RegistryError, SandboxClosedError, SandboxError, SettingsError
 from saccade.record.execution import Status

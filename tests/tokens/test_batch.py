@@ -21,8 +21,7 @@ from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.record.content import Message, ParseError
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn, conversation
-from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row, work
-from saccade.tokens.build import TokenStream, token_trajectory
+from saccade.tokens.batch import BatchRow, Collator, TokenStream, forward_passes, token_row, token_trajectory, work
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt

@@ -13,7 +13,7 @@ from saccade.plugins.worlds import random_checkpoint
 from saccade.record.content import Answer, Code, ImagePart, Message, TextPart, ToolCall, VideoPart
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Trajectory, Turn
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.batch import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture, SegmentKind, TokenSegment, TokenTrajectory, truncate
 

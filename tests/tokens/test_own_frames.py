@@ -21,7 +21,7 @@ from saccade.plugins.worlds import random_checkpoint
 from saccade.record.content import Answer, Code, ImagePart, Message, Role, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Trajectory, Turn
-from saccade.tokens.build import ChatFormatter, token_trajectory
+from saccade.tokens.batch import ChatFormatter, token_trajectory
 from saccade.tokens.segments import PromptPicture, SegmentKind
 
 # The processors make arrays of tensors.

@@ -9,15 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.tokens.support import END, FAMILIES, SPECIAL, Reference, encoder, features, special_tokens
 
-from saccade.dialects.base import Dialect
+from saccade.dialects.base import DIALECTS, Dialect, load_dialect, presets
 from saccade.dialects.direct import DirectDialect
-from saccade.dialects.registry import DIALECTS, load_dialect, presets
 from saccade.errors import SettingsError, TrainingError
 from saccade.record.content import Answer, ImagePart, ParseError, VideoPart
 from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import FinishReason, Trajectory, Turn
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.batch import token_trajectory
 from saccade.tokens.segments import SegmentKind, TokenTrajectory, truncate
 
 ALL_DIALECTS = [

@@ -21,7 +21,7 @@ from saccade.plugins.worlds import random_checkpoint
 from saccade.record.content import ImagePart, Message, ParseError, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.batch import token_trajectory
 from saccade.tokens.encoder import Encoder
 
 pytestmark = pytest.mark.slow

@@ -29,8 +29,7 @@ from saccade.models.local_weights import FILE, Checkpoint, load_checkpoint, load
 from saccade.record.content import Answer, ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn
-from saccade.tokens.batch import Collator, token_row
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.batch import Collator, token_row, token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors, video_tensors
 from saccade.tokens.prompt import build_prompt

@@ -21,7 +21,7 @@ from PIL import Image
 from pydantic import TypeAdapter, ValidationError
 from tests.episode.support import stored_task
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped

@@ -16,13 +16,11 @@ from PIL import Image
 from tests.training.sft.train.support import trajectory
 
 from saccade.episode.run_folder import RunFolder
-from saccade.tokens.batch import BatchRow, Collator, token_row
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.batch import BatchRow, Collator, token_row, token_trajectory
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.launch import launch
-from saccade.training.learner import make_learner
-from saccade.training.optimizer import own_part
+from saccade.training.learner import make_learner, own_part
 from saccade.training.parallel import Processes
 from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
 from saccade.training.weights import Trainable, export, load_trainable

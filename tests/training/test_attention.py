@@ -14,8 +14,7 @@ from torch import Tensor
 
 from saccade.episode.run_folder import RunFolder
 from saccade.models.families.known import FAMILIES as KNOWN
-from saccade.tokens.batch import BatchRow, Collator, token_row
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.batch import BatchRow, Collator, token_row, token_trajectory
 from saccade.tokens.pictures import PictureTensors
 from saccade.training import weights
 from saccade.training.settings import ModelSettings

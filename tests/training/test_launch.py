@@ -17,9 +17,9 @@ from saccade.core.disk import one_writer
 from saccade.core.recipes import FOLDER, find_recipe, recipe_list, recipe_names
 from saccade.core.settings import Settings, save_settings
 from saccade.errors import SettingsError
-from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.rl.recipe import load_recipe
 from saccade.training.rl.settings import RlSettings
+from saccade.training.settings import SETTINGS, check_folder
 from saccade.training.sft.settings import DataSettings, SftSettings
 
 

@@ -18,8 +18,7 @@ from saccade.tokens.batch import work
 from saccade.training import parallel
 from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.launch import complete
-from saccade.training.learner import keepers
-from saccade.training.optimizer import MuonWithAdamW, optimizer_tensors, restore_optimizer
+from saccade.training.learner import MuonWithAdamW, keepers, optimizer_tensors, restore_optimizer
 from saccade.training.parallel import Processes
 from saccade.training.settings import KeepSettings
 from saccade.training.weights import LogitRules, TokenScorer, TokenScores, token_scores

@@ -25,8 +25,7 @@ from saccade.models.local_weights import FILE
 from saccade.record.content import Answer
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn
-from saccade.tokens.batch import Batch
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.batch import Batch, token_trajectory
 from saccade.tokens.caches import GIB
 from saccade.tokens.pictures import PictureTensors
 from saccade.training import memory_passes

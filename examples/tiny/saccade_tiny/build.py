@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from saccade.core.settings import differences, load_settings, save_settings
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.plugins.worlds.experts.demonstrator import DIRECT

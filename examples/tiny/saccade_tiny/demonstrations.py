@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.plugins.worlds.experts.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
 from saccade.tasks.worlds import Rng, WorldSample
-from saccade.training.sft.synth.experts import ExpertStopped
-from saccade.training.sft.synth.jobs import Job, Jobs
+from saccade.training.sft.synth.makers import Job, Jobs
 from saccade.training.sft.synth.outcome import SynthProgress, may_pass, opened
 from saccade.training.sft.synth.prompts import in_order, is_right
 from saccade.training.sft.synth.run import SampleCheck, SynthCallback, Synthesizer
-from saccade.training.sft.synth.settings import SynthSettings
+from saccade.training.sft.synth.settings import ExpertStopped, SynthSettings
 from saccade_tiny.settings import DemonstrationRun
 from saccade_tiny.wordings import reworded
 

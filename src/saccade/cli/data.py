@@ -53,7 +53,7 @@ def convert(
     as_json: AsJson = False,
 ) -> None:
     """Convert training data. Rows that cannot be converted are listed with the reason; exits with 1 if all are."""
-    from saccade.dialects.registry import load_dialect
+    from saccade.dialects.base import load_dialect
     from saccade.training.sft.formats import base as work
     from saccade.training.sft.formats.base import ConversionOptions, load_format
 
@@ -273,13 +273,13 @@ def _episodes(to: str, run: Path, out: Path | None, endpoint: str, *, content: b
 def _model(checkpoint: Path, out: Path | None, dtype: str | None, *, as_json: bool) -> None:
     from saccade.cli.train import need_training
     from saccade.core.settings import load_saved
-    from saccade.dialects.registry import load_dialect
+    from saccade.dialects.base import load_dialect
     from saccade.training.rl.settings import RlSettings
     from saccade.training.sft.settings import SftSettings
 
     need_training()
     from saccade.training.checkpoints import export_checkpoint
-    from saccade.training.folder import SETTINGS
+    from saccade.training.settings import SETTINGS
 
     root = checkpoint.resolve().parent.parent
     if not (root / SETTINGS).is_file():
@@ -537,7 +537,7 @@ def _tell_synth(progress: SynthProgress, out: Path, say: Callable[[str], None]) 
 
 
 def _questions(settings: SynthSettings, out: Path, workers: int, *, as_json: bool) -> int:
-    from saccade.training.sft.synth.questions import QuestionProgress, make_questions
+    from saccade.training.sft.synth.run import QuestionProgress, make_questions
 
     with count_bar("Pictures") as bar:
 

@@ -21,9 +21,9 @@ from rich.table import Table
 
 from saccade.cli.output import AsJson, counted, plain_console, print_json, print_some, teller
 from saccade.cli.web import read_token, serve_app
-from saccade.core.plugins import DISTRIBUTION
 from saccade.core.recipes import Kind as RecipeKind
 from saccade.core.recipes import about_recipe, recipe_list, recipe_names
+from saccade.core.registry import DISTRIBUTION
 from saccade.errors import SaccadeError, SettingsError
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class ListedKind:
 
 KINDS = {
     "tools": ListedKind("saccade.tools.registry:TOOLS", "what models call by name", "--set 'tools=[\"NAME\"]'"),
-    "dialects": ListedKind("saccade.dialects.registry:DIALECTS", "how a model is spoken to", "--dialect NAME"),
+    "dialects": ListedKind("saccade.dialects.base:DIALECTS", "how a model is spoken to", "--dialect NAME"),
     "sandboxes": ListedKind("saccade.sandbox.registry:SANDBOXES", "where code runs", "--sandbox NAME"),
     "graders": ListedKind(
         "saccade.grading.registry:GRADERS", "whether an answer is right", "eval --grader NAME, cards"
@@ -210,7 +210,7 @@ KINDS = {
     "models": ListedKind("saccade.models.registry:PROVIDERS", "providers of models", "--model NAME:MODEL, --judge"),
     "worlds": ListedKind("saccade.tasks.worlds:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"),
     "experts": ListedKind(
-        "saccade.training.sft.synth.experts:EXPERTS", "who plays without a teacher", "synth --expert NAME"
+        "saccade.training.sft.synth.settings:EXPERTS", "who plays without a teacher", "synth --expert NAME"
     ),
     "cards": ListedKind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
     "loaders": ListedKind("saccade.tasks.benchmarks.loaders.rows:LOADERS", "formats of benchmarks", "cards: loader.id"),
@@ -227,16 +227,16 @@ KINDS = {
     "task-forms": ListedKind(
         "saccade.tasks.sources.survey:TASK_FORMS", "forms of tasks for others", "tasks write --to NAME"
     ),
-    "rewards": ListedKind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
+    "rewards": ListedKind("saccade.rewards.reward:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
     "judges": ListedKind("saccade.rewards.judges.model:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
     "selections": ListedKind(
         "saccade.training.rl.select:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
     ),
     "advantages": ListedKind(
-        "saccade.training.rl.advantages:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
+        "saccade.training.rl.select:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
     ),
     "kl-estimators": ListedKind(
-        "saccade.training.rl.advantages:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
+        "saccade.training.rl.select:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
     ),
     "tool-origins": ListedKind("saccade.tools.registry:TOOL_ORIGINS", "tools of other systems", "--tools NAME:WHERE"),
     "tool-servers": ListedKind("saccade.tools.serving:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"),

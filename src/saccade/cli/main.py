@@ -27,8 +27,7 @@ import typer.core
 
 from saccade.cli.output import Logs, add_log_options, error_text
 from saccade.core.disk import disk_words
-from saccade.core.plugins import install, missing_plugin, own_version
-from saccade.core.registry import blame, did_you_mean
+from saccade.core.registry import blame, did_you_mean, install, missing_plugin, own_version
 from saccade.errors import (
     MissingPluginError,
     ModelLostError,
@@ -211,7 +210,6 @@ class VerbGroup(typer.core.TyperGroup):
 
 @cache
 def _app() -> typer.Typer:
-    """Return the root command."""
     app = typer.Typer(
         cls=VerbGroup,
         help="Vision-language models that look again: Python in a sandbox, pictures back.",

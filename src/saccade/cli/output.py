@@ -114,11 +114,9 @@ class CountBar:
         self._shown, self._row = shown, row
 
     def advance(self) -> None:
-        """Count one more."""
         self._shown.advance(self._row)
 
     def reach(self, done: int, total: int) -> None:
-        """Show `done` of `total`."""
         self._shown.update(self._row, completed=done, total=total)
 
 
@@ -188,7 +186,6 @@ class Notices(logging.Handler):
         self._unsaid = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print it, or count it."""
         now = self._now()
         if self.level >= logging.WARNING and len(self._printed) == MOST and now - self._printed[0] < SECONDS:
             self._unsaid += 1
@@ -279,7 +276,6 @@ class Logged:
     file: Path | None
 
     def __call__(self, *arguments: Any) -> None:
-        """Run it."""
         with Logs() as logs:
             logs.print_more(self.verbosity)
             if self.file is not None:

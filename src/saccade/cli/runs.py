@@ -19,9 +19,8 @@ from saccade.errors import RecordError, SettingsError
 
 if TYPE_CHECKING:
     from saccade.evals.protocols.base import AnyProtocol, Findings
-    from saccade.evals.protocols.emergence import UsedRow
     from saccade.evals.protocols.faithfulness import PictureJudgeRules
-    from saccade.evals.protocols.study import Study
+    from saccade.evals.protocols.study import Study, UsedRow
     from saccade.record.trajectory import Trajectory
     from saccade.report.page import Written
 
@@ -74,7 +73,7 @@ def protocols(
     """Apply evaluation protocols to stored runs; the findings are kept as JSON next to each run."""
     from saccade.core.disk import one_writer
     from saccade.core.settings import load_settings
-    from saccade.dialects.registry import load_dialect
+    from saccade.dialects.base import load_dialect
     from saccade.episode.run_folder import trajectories_of
     from saccade.errors import SettingsError
     from saccade.evals.protocols.base import REPLIES, findings_file, load_protocol, protocol_names, write_findings
@@ -120,7 +119,7 @@ def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
     """Tell of dialects that are not here: which form they ask for is then not known."""
     import sys
 
-    from saccade.dialects.registry import recorded_dialect
+    from saccade.dialects.base import recorded_dialect
     from saccade.errors import RegistryError
 
     for name in sorted({name for item in findings.values() for name in item.about.dialects}):
@@ -135,9 +134,7 @@ def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
 
 
 async def _new_since(runs: Sequence[Path]) -> AnyProtocol:
-    """Return the protocol that says what is new since these runs."""
-    from saccade.evals.protocols.emergence import Emergence, emergence
-    from saccade.evals.protocols.study import Study, study
+    from saccade.evals.protocols.study import Emergence, Study, emergence, study
 
     rows: list[UsedRow] = []
     for run in runs:

@@ -39,7 +39,6 @@ class AskScreen:
         """Whether it ended inside a code fence."""
 
     def __call__(self, event: Event) -> None:
-        """Show one event."""
         if isinstance(event, Ask):
             if self._idle == IDLE_NOTICE and self._dialect:
                 self._note(idle_detail(self._dialect, self._idle), style="yellow")

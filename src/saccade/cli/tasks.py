@@ -187,7 +187,7 @@ def _write_form(to: str, overrides: list[str], opened: TaskPool, n: int | None, 
 def _opened(
     sources: list[str], n: int | None, data: Path | None, split: str, tags: list[str] | None, seed: int | None = None
 ) -> TaskPool:
-    from saccade.tasks.sources.readers import as_split
+    from saccade.tasks.sources.folder import as_split
     from saccade.tasks.sources.resolve import SourceDefaults
     from saccade.tasks.sources.task_set import expanded, open_tasks
 

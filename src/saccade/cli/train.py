@@ -15,13 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 
 from saccade.cli.ask import named
 from saccade.cli.output import ToolNames, logged, plain_column, plain_console
-from saccade.core.plugins import install
 from saccade.core.recipes import find_recipe, recipe_list
+from saccade.core.registry import install
 from saccade.errors import SettingsError, UnavailableError
 from saccade.models.registry import checkpoint_named
 from saccade.training.launch import is_first
-from saccade.training.parts import Metrics, TrainingCallback
 from saccade.training.rl.metrics import RlCallback
+from saccade.training.settings import Metrics, TrainingCallback
 from saccade.training.sft.examples import SftCallback, TrainingExamples, check_run
 
 if TYPE_CHECKING:
@@ -398,7 +398,7 @@ class TrainScreen(TrainingCallback, ABC):
         """Return the numbers of a step as a short text."""
 
     def saved(self, path: Path) -> None:
-        """Name the folder, if it is the trained model."""
+        """Print the folder of the trained model; checkpoints on the way are not mentioned."""
         if path.name == "model":
             self.print(f"trained model: {path}")
 
@@ -415,25 +415,20 @@ class RlScreen(TrainScreen, RlCallback):
         self._choosing = self.progress.add_task("Choosing tasks", total=None, summary="", visible=False)
 
     def takes(self, sources: Sequence[str]) -> None:
-        """Print a line for each source."""
         for line in sources:
             self.print(f"trained on {line}")
 
     def choosing(self, done: int, total: int) -> None:
-        """Move the bar of the choice."""
         self.progress.update(self._choosing, completed=done, total=total, visible=done < total)
 
     def chose(self, tasks: int, total: int) -> None:
-        """Print a line."""
         self.print(f"{tasks} of {total} tasks have a pass rate in the curriculum's band, and are trained on")
 
     def summary(self, values: Metrics) -> str:
-        """Return the numbers that have a value."""
         shown = [name for name in ("reward", "accuracy", "tool_calls") if name in values]
         return "  ".join(f"{name} {values[name]:.3f}" for name in shown)
 
     def validated(self, number: int, values: Metrics) -> None:
-        """Print a line."""
         right, calls = values.get("validation/accuracy"), values.get("validation/tool_calls", 0.0)
         grade = "could not be graded" if right is None else f"{right:.1%} right"
         self.print(f"after {number} steps, held-out tasks: {grade}, {calls:.2f} calls")
@@ -452,7 +447,6 @@ class SftScreen(TrainScreen, SftCallback):
         self.progress.update(self._reading, completed=trajectories)
 
     def learns_from(self, examples: TrainingExamples) -> None:
-        """Keep them until training begins."""
         self._examples = examples
 
     def begins(self, done: int, total: int) -> None:
@@ -474,6 +468,5 @@ class SftScreen(TrainScreen, SftCallback):
         return f"loss {values['loss']:.4f}  {values['tokens_per_second']:.0f} tokens/s"
 
     def validated(self, number: int, values: Metrics) -> None:
-        """Print a line."""
         loss, right = values["validation_loss"], values["validation_accuracy"]
         self.print(f"step {number}: loss on held-out tasks {loss:.4f}, {right:.1%} of the tokens right")

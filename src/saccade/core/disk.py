@@ -268,7 +268,6 @@ def _digest(place: str) -> str | None:
 
 
 def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield every text in `value`, with the name of its setting."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, Mapping):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import SaccadeError, UnavailableError
 
 try:

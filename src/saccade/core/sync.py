@@ -66,7 +66,6 @@ class _Job(Generic[T]):
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
         return bool(self._outcome) or (self._task is not None and self._task.done())
 
 

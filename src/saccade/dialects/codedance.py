@@ -42,8 +42,7 @@ from saccade.dialects.base import (
 from saccade.dialects.prompt_texts import CORRECTION, LAST, REMINDER, SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import CUT, answers_in, blocks, checked, fenced_code, tagged_code, was_cut
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Code, Message, ParseError, Part, TextPart
+from saccade.record.content import Action, Answer, Code, Message, ParseError, Part, TextPart, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason
@@ -149,11 +148,9 @@ class CodeDanceDialect(Dialect):
         return _response((*parts, TextPart(text=self.prompts.fill(REMINDER))), pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """Return the reason as a tool response."""
         return _response((TextPart(text=self.prompts.fill(CORRECTION, {"reason": reason})),), pictures)
 
     def ask_for_answer(self) -> Message | None:
-        """Return a last tool response that asks for the answer."""
         return _message((TextPart(text=self.prompts.fill(LAST)),))
 
 

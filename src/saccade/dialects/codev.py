@@ -37,8 +37,7 @@ from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompt
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import CUT, answers_in, checked, tagged_code, was_cut
 from saccade.dialects.thyme import OUTPUT_FOLDER
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, Part, TextPart
+from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, Part, TextPart, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason
@@ -145,7 +144,6 @@ class CodeVDialect(Dialect):
         return _output(GUARD.escape(text), shown(execution, SOURCES), pictures)
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """Return the reason as sandbox output."""
         return _output(self.prompts.fill(CORRECTION, {"reason": reason}), (), pictures)
 
 

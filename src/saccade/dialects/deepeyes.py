@@ -34,8 +34,7 @@ from saccade.dialects.prompt_texts import CORRECTION, REMINDER, SYSTEM, TOOL, US
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import answers_in, blocks, checked, outside_thoughts
 from saccade.models.base import ToolSpec
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Message, ParseError, Part, TextPart, ToolCall
+from saccade.record.content import Action, Answer, Message, ParseError, Part, TextPart, ToolCall, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason

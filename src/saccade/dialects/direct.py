@@ -23,8 +23,7 @@ from saccade.dialects.pyvision import information
 from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.text import answers_in, checked, outside_thoughts
 from saccade.errors import SettingsError
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, ImagePart, Message, ParseError
+from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, clean_text
 from saccade.record.execution import Execution
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason

@@ -20,8 +20,7 @@ from saccade.dialects.base import Fault, FaultKind
 from saccade.dialects.calls import ReadCall, read_call
 from saccade.dialects.text import fences
 from saccade.models.base import ToolSpec
-from saccade.record.base import clean_text
-from saccade.record.content import ToolCall
+from saccade.record.content import ToolCall, clean_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,6 @@ def left_call(text: str, functions: Sequence[ToolSpec] = ()) -> LeftCall | None:
 
 
 def _read(text: str, form: Form, functions: Sequence[ToolSpec]) -> tuple[ToolCall | Fault, str]:
-    """Return the call at the beginning of `text`, and what follows it."""
     for tagged in _TAGGED:
         found = tagged.call(text, functions)
         if found is not None:

@@ -46,8 +46,18 @@ from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompt
 from saccade.dialects.question import TagGuard, question_values
 from saccade.dialects.text import blocks, checked
 from saccade.models.base import ToolSpec
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall, VideoPart
+from saccade.record.content import (
+    Action,
+    Answer,
+    Code,
+    ImagePart,
+    Message,
+    ParseError,
+    TextPart,
+    ToolCall,
+    VideoPart,
+    clean_text,
+)
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason
@@ -119,11 +129,9 @@ class NativeDialect(Dialect):
 
     @property
     def functions(self) -> tuple[ToolSpec, ...]:
-        """All that the model may call."""
         return (PYTHON, *self.tools)
 
     def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
-        """Return `with_calls`, which `parse` reads."""
         return with_calls(text, calls)
 
     def open(self, task: Task) -> Opening:

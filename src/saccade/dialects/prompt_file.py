@@ -23,7 +23,7 @@ from typing import Final
 
 from saccade.dialects.prompt_texts import ANY, SECTIONS, SYSTEM, USER, Prompts, as_written, fields_of, is_question
 from saccade.errors import PromptFileError
-from saccade.record.base import clean_text
+from saccade.record.content import clean_text
 
 OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {"tool_descriptions": "tools", "Question": "query", "question": "query"}

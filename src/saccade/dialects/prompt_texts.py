@@ -124,7 +124,6 @@ class Prompts:
         return _parsed(template, name, self.source)
 
     def has_field(self, name: str, field: str) -> bool:
-        """Whether the template called `name` has `{field}` in it."""
         return any(found == field for _, found in self.parse(name))
 
     def replaced_by(self, given: Prompts, questions: tuple[str, ...] = (USER,)) -> Prompts:

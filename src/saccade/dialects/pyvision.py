@@ -40,8 +40,7 @@ from saccade.dialects.base import (
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, Prompts
 from saccade.dialects.question import FIGURES, GUARD, clue, opening_parts, pictures_of, question_values, written
 from saccade.dialects.text import answers_in, boxed, checked, cut_middle, tagged_code
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, TextPart
+from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, TextPart, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason
@@ -218,7 +217,6 @@ class PyVisionDialect(Dialect):
         return Observation(Message(role="user", parts=parts), bound, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """Return the reason in the form of an error."""
         text = f"<interpreter>{self.prompts.fill(CORRECTION, {'reason': reason})}</interpreter>\n"
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 

@@ -63,8 +63,7 @@ from saccade.dialects.question import (
     written,
 )
 from saccade.dialects.text import CUT, answers_in, checked, fenced_code, tagged_code, was_cut
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, TextPart
+from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, TextPart, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason

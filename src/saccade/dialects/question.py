@@ -37,7 +37,6 @@ class VideoNotShownError(SettingsError):
 
     @classmethod
     def of(cls, dialect: str, video: str, task: str) -> Self:
-        """Return the error for the media `video` of `task`."""
         fact = f"dialect {dialect} shows pictures only, but {video!r} of task {task} is a video"
         advice = "Use a dialect for videos, such as pyvision-rl-video, or have frames of it shown (frames.fps=1)."
         error = cls(f"{fact}. {advice}")
@@ -152,7 +151,6 @@ class TagGuard:
         self._tag = re.compile(f"<{tag}", re.IGNORECASE)
 
     def escape(self, text: str) -> str:
-        """Return `text` with no protocol tag in it."""
         return self._any.sub(lambda _: "<\\", text)
 
     def tags(self, text: str) -> tuple[str, ...]:

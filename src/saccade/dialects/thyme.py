@@ -36,8 +36,7 @@ from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, checked, code_in_block
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Code, Message, ParseError, Part, TextPart
+from saccade.record.content import Action, Answer, Code, Message, ParseError, Part, TextPart, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason

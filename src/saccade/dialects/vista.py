@@ -46,8 +46,7 @@ from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, TOOL, USER, 
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import answers_in, checked, outside_thoughts
 from saccade.models.base import ToolSpec
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Message, ParseError, TextPart, ToolCall
+from saccade.record.content import Action, Answer, Message, ParseError, TextPart, ToolCall, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason
@@ -172,7 +171,6 @@ class VistaDialect(Dialect):
         return Observation(Message(role="user", parts=join_texts(parts)), bindings, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation:
-        """Return the reason, a sentence of `parse`, as a result."""
         text = self._result(self.prompts.fill(CORRECTION, {"reason": reason}))
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 

@@ -24,8 +24,7 @@ from saccade.core import sync
 from saccade.core.disk import one_writer
 from saccade.core.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.core.settings import load_settings, settings_toml
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import DIALECTS
+from saccade.dialects.base import DIALECTS, Dialect
 from saccade.episode.drive import EventCallback, run_episode, run_kept, unwatched
 from saccade.episode.flow import Notice, Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask

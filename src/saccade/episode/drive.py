@@ -1,8 +1,8 @@
-"""The async driver: plays the loop with a model and a workbench, within the wall time, until it ends.
+"""Play the loop with a model and a workbench, within the wall time, until it ends.
 
 Any number of episodes can be driven in one event loop. Cancelling the task ends what is under way and closes the
-session before `CancelledError` is raised further; to get the trajectory of an interrupted episode, set `cancel`
-instead, and gets it with the stop reason `cancelled`.
+session before `CancelledError` is raised further; to get the trajectory of an interrupted episode, with
+the stop reason `cancelled`, set `cancel` instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from saccade.core.disk import disk_words
-from saccade.core.plugins import own_version
+from saccade.core.registry import own_version
 from saccade.core.seam import coming, fitting, told
 from saccade.episode.flow import (
     Ask,
@@ -52,11 +52,9 @@ from saccade.sandbox.base import Sandbox
 from saccade.sandbox.registry import sandbox_at as sandbox_at
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from saccade.episode.run_folder import EpisodeJournal, RunFolder
     from saccade.tools.toolbox import Toolbox
+
 
 # Does what the loop asks for: one effect in, one reply out, with every failure of ours typed.
 #

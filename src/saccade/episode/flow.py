@@ -31,8 +31,7 @@ from saccade.dialects.base import Dialect, Observation, Opening, opened, parsed
 from saccade.dialects.boxes import Seen, in_pixels
 from saccade.episode.shown import ShownAs, as_shown, opened_as_shown
 from saccade.models.base import Completion, Request, ToolSpec
-from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall
+from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason, Sampling, StopReason, TokenCounts, Turn, conversation
@@ -391,7 +390,6 @@ class _Talk:
         return StopReason.TURN_LIMIT if self._turns_left() == 0 else None
 
     def effect(self, action: Code | ToolCall) -> Run | Call:
-        """Return what is to be run."""
         if isinstance(action, Code):
             bindings, self.unbound = self.unbound, {}
             return Run(action.code, bindings, tuple(self.turns))
@@ -476,7 +474,6 @@ class _Talk:
         return " ".join([detail, *([CUT] if cut else []), *([left.note] if left is not None else [])])
 
     def end(self, reason: StopReason, detail: str = "") -> EpisodeOutcome:
-        """Return the episode, ended."""
         return EpisodeOutcome(self.plan.opening.messages, tuple(self.turns), reason, detail, self.model)
 
     def _show(self, observation: Observation) -> StopReason | None:

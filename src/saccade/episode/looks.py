@@ -48,7 +48,6 @@ class View:
 
     @classmethod
     def full(cls, name: str, width: int, height: int) -> View:
-        """Return all of a task's picture."""
         return cls(name, (0, 0, width, height), width, height)
 
     def crop(self, box: Xyxy) -> View | None:

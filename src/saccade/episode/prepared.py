@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from saccade.dialects.base import Dialect, Opening, opened
 from saccade.dialects.question import VideoNotShownError
@@ -20,9 +19,6 @@ from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.sandbox.registry import has_own_limits
 from saccade.tasks.media import FrameSettings, framed, own_name, sampled
-
-if TYPE_CHECKING:
-    pass
 
 FRAMES_OF_ASK = FrameSettings(fps=1.0, most=16)
 """What `saccade ask` shows of a video whose dialect shows pictures only."""

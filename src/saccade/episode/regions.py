@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from saccade.dialects.base import Opening
+from saccade.dialects.base import Opening, recorded_dialect
 from saccade.dialects.boxes import BOXES, IMAGES, BoxSpace
-from saccade.dialects.registry import recorded_dialect
 from saccade.episode.looks import ImageFile, Reader, Value, View, numbers
 from saccade.errors import MediaError, SaccadeError
 from saccade.media.store import MediaStore

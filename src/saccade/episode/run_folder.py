@@ -24,8 +24,8 @@ from saccade.core.settings import Settings, beyond_addresses, differences, load_
 from saccade.episode.flow import Plan
 from saccade.errors import RecordError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.record.base import SCHEMA_VERSION, Record, SchemaVersion
 from saccade.record.codec import append_lines, loads, read_ids, recover_lines
+from saccade.record.content import SCHEMA_VERSION, Record, SchemaVersion
 from saccade.record.execution import Execution
 from saccade.record.trajectory import Trajectory, Turn
 
@@ -66,12 +66,10 @@ class RunFolder:
 
     @property
     def ids(self) -> frozenset[str]:
-        """Ids of the trajectories that are here."""
         return frozenset(self._ids)
 
     @property
     def path(self) -> Path:
-        """The file of trajectories."""
         return self.root / TRAJECTORIES
 
     def next_rollout(self, task_id: str) -> int:

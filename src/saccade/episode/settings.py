@@ -11,9 +11,8 @@ from pydantic import Field
 
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings
-from saccade.dialects.base import Dialect, ToolList
+from saccade.dialects.base import Dialect, ToolList, load_dialect
 from saccade.dialects.boxes import BoxSpace
-from saccade.dialects.registry import load_dialect
 from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError
 from saccade.media.decode import MediaSettings
@@ -67,7 +66,6 @@ class SessionLimits(Settings):
         return changed
 
     def over(self, limits: Limits) -> Limits:
-        """Return `limits` with these in place of its own."""
         overrides = {name: value for name, value in self.model_dump().items() if value is not None}
         if self.wall_seconds is not None:
             overrides.setdefault("cpu_seconds", max(limits.cpu_seconds, math.ceil(self.wall_seconds)))

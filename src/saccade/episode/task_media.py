@@ -110,7 +110,7 @@ def _refused(
 
 def _shapes(part: OpenSource) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yields the ids of tasks with their numbers of pictures and videos, where these are known."""
-    from saccade.tasks.sources.readers import WorldReader
+    from saccade.tasks.sources.folder import WorldReader
     from saccade.tasks.worlds import Clip, draw_sample
 
     reader = part.reader

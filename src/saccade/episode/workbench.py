@@ -18,8 +18,7 @@ from saccade.episode.flow import Call, Plan, Run
 from saccade.errors import OwnCodeError, SettingsError, ToolLostError
 from saccade.media.store import MediaStore
 from saccade.models.base import ToolSpec
-from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, VideoPart
+from saccade.record.content import ImagePart, VideoPart, clean_text
 from saccade.record.execution import (
     Execution,
     ExecutionFile,

@@ -28,8 +28,8 @@ from saccade.evals.grades import Headline, SampleFailure, add_failure
 from saccade.evals.settings import EvalSettings
 from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
-from saccade.record.base import clean_text
 from saccade.record.codec import dumps, read_lines
+from saccade.record.content import clean_text
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.benchmark import CIRCULAR, TURNED, Benchmark, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card, PaperSettings
@@ -155,7 +155,6 @@ class CardSource:
                 yield row
 
     def _all(self) -> Iterator[SourceRow | RowProblem]:
-        """Yield the rows that the card takes."""
         for row in load_loader(self.benchmark.card.loader.id).rows(self.benchmark.files):
             if isinstance(row, RowProblem) or matches(row.fields, self.benchmark.card.only):
                 yield row

@@ -24,10 +24,10 @@ from saccade.errors import (
     ToolLostError,
 )
 from saccade.grading.registry import scored_by_rule
-from saccade.record.base import Name, Record, Text
 from saccade.record.codec import append_line, read_lines, recover_lines
+from saccade.record.content import Name, Record, Text
 from saccade.record.trajectory import CORRECT, STOPS, UNANSWERED, Score, StopReason, Trajectory
-from saccade.tasks.sources.broken import MOST_BROKEN, refusal, too_many
+from saccade.tasks.sources.settings import MOST_BROKEN, refusal, too_many
 
 BY_RULE: Final = "correct-by-rule"
 BY_JUDGE: Final = "correct-by-judge"
@@ -167,7 +167,6 @@ class EvalProgress:
 
     @property
     def done(self) -> int:
-        """Samples that are over."""
         return self.skipped + self.played + self.failed
 
     @property

@@ -165,7 +165,6 @@ class ContingencyTable(NamedTuple):
 
     @property
     def of(self) -> int:
-        """Things that both judged."""
         return sum(self)
 
     @property

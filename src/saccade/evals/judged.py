@@ -39,8 +39,8 @@ from saccade.evals.grades import (
 from saccade.evals.settings import EvalSettings
 from saccade.grading.registry import Grade, grade_of, grade_score, newest
 from saccade.models.registry import load_model
-from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, clean_text
 from saccade.record.codec import read_lines, write_lines
+from saccade.record.content import SCHEMA_VERSION, Name, Record, SchemaVersion, clean_text
 from saccade.record.task import Task
 from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
@@ -264,7 +264,6 @@ class _Pass:
             watch(progress)
 
     def headed(self, file: Path) -> Iterator[Trajectory]:
-        """Return the trajectories with their verdicts."""
         return map(self._headed, read_lines(file, Trajectory))
 
     def _headed(self, trajectory: Trajectory) -> Trajectory:

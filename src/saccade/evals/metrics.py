@@ -366,7 +366,6 @@ class Comparison:
 
     @property
     def ties(self) -> int:
-        """Tasks in which both are the same."""
         return len(self.pairs) - self.wins - self.losses
 
     @property

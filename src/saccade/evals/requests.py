@@ -1,9 +1,9 @@
-"""Keeps the requests of a run as they went over the wire, and what came back, retries and errors included.
+"""Keep the requests of a run as they went over the wire, and what came back, retries and errors included.
 
 `requests/` of the run folder holds a file for each sample, a line for each try (`--set keep_requests=true`). A message
 that an earlier line has is a number there, since every turn sends the whole conversation again; a picture is in the
-media store, and in the body stands `media:SHA256`. `read_requests` puts the messages back, and `with_media` the
-pictures: the same JSON that was sent, though white space in it may be other. No header is kept.
+media store, and the body has `media:SHA256` in its place. `read_requests` puts the messages back, and `with_media` the
+pictures: the JSON that was sent, except for white space. No header is kept.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pydantic import JsonValue, NonNegativeFloat, NonNegativeInt, ValidationErro
 from saccade.errors import RecordError
 from saccade.media.store import MediaStore
 from saccade.models.exchanges import Exchange
-from saccade.record.base import Record, Text, clean_text
 from saccade.record.codec import append_line, recover_lines
+from saccade.record.content import Record, Text, clean_text
 
 FOLDER = "requests"
 _URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
@@ -170,8 +170,6 @@ def _folded(body: JsonValue, known: dict[str, int]) -> tuple[JsonValue, list[Jso
 
 
 def _stored(body: JsonValue, store: MediaStore) -> JsonValue:
-    """Return the body with every picture in the store and its name in its place."""
-
     def away(text: str) -> str:
         if len(text) < _SHORT:
             return text

@@ -23,13 +23,12 @@ from typing import Any, Final, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from saccade.core.disk import atomic_file
-from saccade.core.plugins import install
-from saccade.core.registry import Registry, has_members
+from saccade.core.registry import Registry, has_members, install
 from saccade.episode.run_folder import SETTINGS, TRAJECTORIES, trajectories_of
 from saccade.errors import RecordError, SettingsError, UnavailableError
 from saccade.evals.grades import BY_JUDGE, BY_RULE, JUDGE, Headline, score_named
 from saccade.grading.registry import Grade, grade_of
-from saccade.record.base import SCHEMA_VERSION
+from saccade.record.content import SCHEMA_VERSION
 from saccade.record.task import right_choices
 from saccade.record.trajectory import CORRECT, Score, StopReason, TokenCounts, Trajectory
 

@@ -23,8 +23,7 @@ from typing import Any, Final
 from saccade.core.disk import one_writer, write_atomic
 from saccade.core.registry import Registry
 from saccade.core.settings import save_settings, settings_toml
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import DIALECTS
+from saccade.dialects.base import DIALECTS, Dialect
 from saccade.episode.ask import check_speaks, suited
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, as_done, limits_with
@@ -59,16 +58,14 @@ from saccade.models.batches import HALF, BatchTimes
 from saccade.models.exchanges import heard
 from saccade.models.hosted import SAMPLE, HostedModel
 from saccade.models.registry import PROVIDERS, check_sampling, load_model, provider_of, unknown_sampling
-from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import ImagePart, Message, TextPart, clean_text
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.client import JudgeClient
 from saccade.sandbox.base import Sandbox
 from saccade.tasks.media import FrameSettings
-from saccade.tasks.sources.broken import BROKEN, found_again
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of, with_knobs
-from saccade.tasks.sources.settings import SourceSettings, Turns, check_weights, most_in_shares
+from saccade.tasks.sources.settings import BROKEN, SourceSettings, Turns, check_weights, found_again, most_in_shares
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded, open_source
 from saccade.tools.toolbox import Toolbox
 
@@ -87,7 +84,6 @@ class EvalSample:
 
     @property
     def id(self) -> str:
-        """The id that its trajectory will have."""
         return f"{self.item.id}#{self.rollout}"
 
     def seed(self, base: int) -> int:

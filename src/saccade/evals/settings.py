@@ -13,7 +13,7 @@ from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
 from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.rewards.judges.prompt import ScoreRules
-from saccade.tasks.sources.broken import MOST_BROKEN, Share
+from saccade.tasks.sources.settings import MOST_BROKEN, Share
 
 _SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from saccade.grading.languages import DOUBT
 from saccade.grading.wrappers import stated_in_json, without_end_tokens
-from saccade.record.base import clean_text
+from saccade.record.content import clean_text
 
 LONGEST_ANSWER: Final = 200_000
 """Characters of an answer beyond which it is not read."""

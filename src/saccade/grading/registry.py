@@ -19,7 +19,7 @@ from saccade.core.registry import Registry, all_of, has_members
 from saccade.core.seam import has_methods, seam
 from saccade.errors import GradingError, SaccadeError, SettingsError
 from saccade.grading.base import Grader, Verdict
-from saccade.record.base import clean_text
+from saccade.record.content import clean_text
 from saccade.record.task import OPEN, AnswerType, Task
 from saccade.record.trajectory import CORRECT, Score
 

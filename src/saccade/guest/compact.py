@@ -11,7 +11,6 @@ import ctypes
 import mmap
 import os
 import re
-import resource
 import sys
 from collections.abc import Iterator
 
@@ -24,8 +23,6 @@ _MAPPING = re.compile(r"^(\w+)-(\w+) r--p .*\.so[.\d]*\n(?:[A-Z].*\n)*?Anonymous
 _kept: list[object] = []
 _libc = ctypes.CDLL(None)
 _MUCH = 1 << 18
-_FAULTS = 1500
-"""A call that has touched fewer pages than so many has freed little; to ask libc takes as long as they did."""
 _free_before: int | None = None
 """What was free when memory was last given back."""
 
@@ -97,8 +94,6 @@ def _free_bytes() -> int | None:
 def give_back_memory() -> None:
     """Return what libc keeps of freed memory, so that a fork does not inherit it only to copy it; if it is much."""
     global _free_before
-    if resource.getrusage(resource.RUSAGE_SELF).ru_minflt < _FAULTS:
-        return
     free = _free_bytes()
     if free is None or _free_before is None or free > _free_before + _MUCH:
         _libc.malloc_trim(0)

@@ -31,16 +31,17 @@ _GONE = " (deleted)"
 _KCMP_FILE = 0
 # struct procmap_query (Linux 6.11) and its ioctl.
 _QUERY = struct.Struct("=9Q4I2Q")
-_QUERY_SHARED, _QUERY_NEXT = 0x08, 0x10
+_QUERY_SHARED, _QUERY_NEXT, _QUERY_FILES = 0x08, 0x10, 0x20
 _PROCMAP_QUERY = (3 << 30) | (_QUERY.size << 16) | (ord("f") << 8) | 17
 _NAME_BYTES = 4096
 _MODES = [
-    "".join(letter if bits & bit else "-" for letter, bit in (("r", 1), ("w", 2), ("x", 4))) + "s" for bits in range(8)
+    "".join(letter if bits & bit else "-" for letter, bit in (("r", 1), ("w", 2), ("x", 4))) + "ps"[bits >> 3]
+    for bits in range(16)
 ]
 MOST_MAPS = 256
-"""Shared mappings of files that a process may keep: the zygote looks at each after every call, while others wait."""
-_MOST_LISTED = 1 << 20
-"""Bytes of /proc/PID/maps that the zygote reads when a branch is made, for the same reason: some 10,000 mappings."""
+"""Mappings of files that a process may keep: the zygote looks at each after every call, while others wait."""
+_MOST_LISTED, _MOST_ASKED = 1 << 20, 10_000
+"""Bytes of /proc/PID/maps that the zygote reads at once, for the same reason, and mappings that it asks about."""
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) \S+ \d+ +(/.*)$", re.MULTILINE)
 _SHARED_LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (...s) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 
@@ -76,6 +77,11 @@ class Map(NamedTuple):
     offset: int
     path: str
 
+    @property
+    def shared(self) -> bool:
+        """Whether what is written to it is written to the file."""
+        return self.mode.endswith("s")
+
 
 @dataclass(frozen=True)
 class Inspected:
@@ -86,7 +92,13 @@ class Inspected:
     """The number of the stop in which it stood (`groups.stands_since`)."""
     why_not: str | None
     """Why it cannot be kept, or None."""
-    shared: list[Map]
+    maps: list[Map]
+    """Its mappings of files of the own workspace, with paths relative to it."""
+
+
+Known = dict[int, tuple[int, str]]
+"""Private mappings of files elsewhere (libraries): the address where one begins -> where its last part ends, and its
+path. They stay where they are, and need not be looked at after every call."""
 
 
 def visible(pid: int) -> bool:
@@ -120,13 +132,11 @@ def _thread_names(pid: int) -> str:
     return f" ({', '.join(sorted(names)[:5])})" if names else ""
 
 
-def improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
-    """Say what the stopped process `pid` holds and cannot keep, or None; `shared` are its shared mappings."""
-    if len(shared) > MOST_MAPS:
-        return (
-            f"more than {MOST_MAPS} shared mappings of files would stay: take away those that are not needed any more"
-        )
-    what = _improper(pid, own, shared)
+def improper(pid: int, own: Belongings, maps: list[Map]) -> str | None:
+    """Say what the stopped process `pid` holds and cannot keep, or None; `maps` are its mappings that may matter."""
+    if len(maps) > MOST_MAPS:
+        return f"more than {MOST_MAPS} mappings of files would stay: take away those that are not needed any more"
+    what = _improper(pid, own, [each for each in maps if each.shared])
     return what and f"{what}: close it before the code ends"
 
 
@@ -231,15 +241,26 @@ def _is_path(pid: int, fd: int) -> bool:
         return bool(int(file.read().split(b"flags:")[1].split()[0], 8) & os.O_PATH)
 
 
-def workspace_maps(pid: int, workspace: str) -> list[Map]:
-    """Return every mapping of a file that is in `workspace` (or lay there), with paths relative to it."""
-    text, prefix = _listed(pid), os.fsencode(workspace) + b"/"
-    if text.count(prefix) > MOST_MAPS:
-        raise ValueError(f"more than {MOST_MAPS} files of the workspace are mapped")
-    if prefix not in text:
-        return []
-    maps = (_parse(match) for match in _LINE.finditer(text) if match[5].startswith(prefix))
-    return [found._replace(path=found.path[len(workspace) + 1 :]) for found in maps]
+def private_maps(pid: int, own: Belongings, known: Known) -> list[Map]:
+    """Return the private mappings of files of the own workspace, removed ones included. Adds to `known`.
+
+    To cut such a file off takes away what they have changed of it, in every process that has them.
+    """
+    found, first, last = list[Map](), 0, Map(0, 0, "", 0, "")
+    if len(known) > _MOST_ASKED:
+        known.clear()  # it has mapped ever others
+    for each in _asked(pid, _QUERY_FILES, known):
+        if own.inside(each.path):
+            found += [] if each.shared else [each]
+            if len(found) > MOST_MAPS:
+                break
+            continue
+        first = first if (each.start, each.path) == (last.end, last.path) else each.start
+        known[first], last = (each.end, each.path), each
+    return found
+
+
+_PIECES = f"its memory is in more pieces than are looked through (some {_MOST_ASKED:,})"
 
 
 def _listed(pid: int) -> bytes:
@@ -247,22 +268,14 @@ def _listed(pid: int) -> bytes:
     with open(f"/proc/{pid}/maps", "rb") as file:
         text = file.read(_MOST_LISTED + 1)
     if len(text) > _MOST_LISTED:
-        raise ValueError(f"its memory is in more pieces than are looked through ({_MOST_LISTED >> 20} MiB of a list)")
+        raise ValueError(_PIECES)
     return text
 
 
-def kept_maps(shared: list[Map], own: Belongings) -> list[Map]:
-    """Return those of the `shared` mappings that show a file of the own workspace, with paths relative to it."""
-    found = (known for known in shared if own.inside(known.path))
+def in_workspace(maps: list[Map], own: Belongings) -> list[Map]:
+    """Return those of the mappings that show a file of the own workspace, with paths relative to it."""
+    found = (known for known in maps if own.inside(known.path))
     return [known._replace(path=known.path[len(own.workspace) + 1 :]) for known in found]
-
-
-def moved_maps(pid: int, own: Belongings, kept: list[Map]) -> list[Map]:
-    """Return those of the `kept` mappings that show a file which has lost its name since."""
-    if not kept:
-        return []
-    now = {known.start: known.path for known in kept_maps(shared_maps(pid), own)}
-    return [known for known in kept if now.get(known.start) != known.path]
 
 
 def foreign_maps(pid: int, own: Belongings) -> bool:
@@ -278,29 +291,34 @@ def _parse(match: re.Match[bytes]) -> Map:
 
 
 def shared_maps(pid: int) -> list[Map]:
-    """Return every shared mapping of a process; one quick question to the kernel for each where it can answer them."""
+    """Return every shared mapping of a process, or one more than may be."""
+    return list(itertools.islice(_asked(pid, _QUERY_SHARED, {}), MOST_MAPS + 1))
+
+
+def _asked(pid: int, kind: int, known: Known) -> Iterator[Map]:
+    """Mappings of a `kind` but for the `known` ones: a quick question for each to a kernel that answers such."""
     fd = os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC)
+    name = ctypes.create_string_buffer(_NAME_BYTES)
+    address, question, room, nothing = 0, bytearray(_QUERY.size), ctypes.addressof(name), (0,) * 6
+    ask = kind | _QUERY_NEXT
     try:
-        return list(itertools.islice(_query_shared(fd), MOST_MAPS + 1))
+        for _ in range(_MOST_ASKED):
+            _QUERY.pack_into(question, 0, _QUERY.size, ask, address, *nothing, 0, 0, _NAME_BYTES, 0, room, 0)
+            fcntl.ioctl(fd, _PROCMAP_QUERY, question)
+            _, _, _, start, address, flags, _, offset, *_rest, length, _, _, _ = _QUERY.unpack(question)
+            path = os.fsdecode(name.value) if length else ""
+            end, same = known.get(start, (0, ""))
+            if end and path == same:
+                address = end
+            else:
+                yield Map(start, address, _MODES[flags & 15], offset, path)
+        raise ValueError(_PIECES)
+    except FileNotFoundError:
+        return
     except OSError as error:
         if error.errno not in (errno.ENOTTY, errno.EINVAL):
             raise
-        return [_parse(match) for match in _SHARED_LINE.finditer(_listed(pid))]
+        line = _SHARED_LINE if kind == _QUERY_SHARED else _LINE
+        yield from map(_parse, line.finditer(_listed(pid)))
     finally:
         os.close(fd)
-
-
-def _query_shared(fd: int) -> Iterator[Map]:
-    name = ctypes.create_string_buffer(_NAME_BYTES)
-    address, question, room = 0, bytearray(_QUERY.size), ctypes.addressof(name)
-    nothing = (0,) * 6
-    while True:
-        ask = _QUERY_SHARED | _QUERY_NEXT
-        _QUERY.pack_into(question, 0, _QUERY.size, ask, address, *nothing, 0, 0, _NAME_BYTES, 0, room, 0)
-        try:
-            fcntl.ioctl(fd, _PROCMAP_QUERY, question)
-        except FileNotFoundError:
-            return
-        _, _, _, start, end, flags, _, offset, *_rest, length, _, _, _ = _QUERY.unpack(question)
-        yield Map(start, end, _MODES[flags & 7], offset, os.fsdecode(name.value) if length else "")
-        address = end

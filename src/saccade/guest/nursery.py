@@ -144,8 +144,7 @@ class SessionEntry:
     closing: bool = False
     maps: list[inspection.Map] = field(default_factory=list)
     """Shared mappings of files of the workspace when the last kept call ended, with paths relative to it."""
-    mapped: list[inspection.Map] | None = None
-    """All mappings of files of the workspace then, once a branch was made: the same in every leaf of one keeper."""
+    known: inspection.Known = field(default_factory=dict)
     fault: str = ""
     """Why the zygote itself has ended the session; empty if it has not."""
 

@@ -151,6 +151,11 @@ class Workspaces:
             self._mounts.append([there.pop()])
         return mount
 
+    def holds_any(self, path: str) -> bool:
+        """Whether there is any file or folder in a workspace, one without a name included."""
+        there = os.statvfs(path)
+        return there.f_files - there.f_ffree > 1
+
     def stock(self, family: str) -> int | None:
         """Open the folder of a family's spare workspaces, in which only `fill_stock` makes any; None if it has none."""
         return None
@@ -246,6 +251,9 @@ class PlainWorkspaces:
         os.mkdir(path)
         os.chmod(path, 0o711)
         return path
+
+    def holds_any(self, path: str) -> bool:
+        return True  # or perhaps not: the disk is not its own
 
     def stock(self, family: str) -> int:
         return os.open(self._spare[family][0], _FOLDER)

@@ -27,8 +27,8 @@ from urllib.parse import urlsplit
 from PIL import Image, UnidentifiedImageError
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from saccade.core.plugins import install
 from saccade.core.png import MOST_PIXELS, quick_image
+from saccade.core.registry import install
 from saccade.core.settings import Settings
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
 from saccade.media.modes import WHITE, adopted, in_srgb, to_plain, to_rgb, upright
@@ -489,7 +489,6 @@ class OwnMediaSettings(MediaSettings):
 
     @property
     def video_limits(self) -> VideoLimits:
-        """For reading videos."""
         return VideoLimits(data_bytes=self.max_video_bytes)
 
 

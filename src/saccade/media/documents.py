@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from PIL import Image
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import DecodeError, TooLargeError, UnavailableError
 from saccade.media.decode import check_pages
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from PIL import Image
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
 from saccade.media.decode import VIDEO_LIMITS, VideoLimits
 from saccade.media.modes import SizeRule, fit

@@ -23,8 +23,7 @@ from saccade.core.retry import OutageError
 from saccade.models.base import Completion, StopWatch, Usage, apply_stops, check_stops, unclosed
 from saccade.models.failures import SentError, error_details
 from saccade.models.tolerances import TOLERANCES, argument_piece, parsed_arguments
-from saccade.record.base import clean_text
-from saccade.record.content import ToolCall
+from saccade.record.content import ToolCall, clean_text
 from saccade.record.execution import HostedCall
 from saccade.record.trajectory import FinishReason
 
@@ -52,7 +51,6 @@ class _Events:
         self._name = ""
 
     def feed(self, text: str, *, last: bool = False) -> Iterator[Sent]:
-        """Yield the events that are complete with `text`."""
         *lines, self._rest = _LINE.split(self._rest + text)
         if last:
             lines += [self._rest.rstrip("\r"), ""]
@@ -210,17 +208,14 @@ class Listener:
 
     @property
     def wants_pieces(self) -> bool:
-        """Whether someone listens."""
         return self._on_text is not None
 
     def begin(self) -> None:
-        """Begin a try."""
         if self._heard and self._on_text is not None:
             self._on_text("")
         self._heard = False
 
     def hear(self, piece: str) -> None:
-        """Take the next piece of the text."""
         if piece and self._on_text is not None:
             self._heard = True
             self._on_text(piece)
@@ -286,7 +281,6 @@ class PartialAnswer:
         self.watch = StopWatch(self.stops)
 
     def add_text(self, piece: str) -> None:
-        """Add the next piece of text."""
         if piece:
             self.end_thought()
             self._write(piece)
@@ -314,7 +308,6 @@ class PartialAnswer:
         self.note(text)
 
     def end_thought(self) -> None:
-        """End the thought: something else follows."""
         if self._thinking:
             self._thinking = False
             self._write("</think>")

@@ -173,7 +173,6 @@ class StopWatch:
 
     @property
     def text(self) -> str:
-        """All that was accepted."""
         return self._text
 
     def feed(self, piece: str) -> str:

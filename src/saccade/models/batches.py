@@ -253,7 +253,6 @@ class OpenAIBatches:
         self._client, self._model, self._path = client, model, path
 
     def line(self, key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the request as a line of the file."""
         body = {name: value for name, value in fields.items() if name not in ("extra_body", "extra_headers")}
         body = {"model": self._model, **body, **fields.get("extra_body", {})}
         return {"custom_id": key, "method": "POST", "url": self._path, "body": body}
@@ -268,14 +267,12 @@ class OpenAIBatches:
         return str(made.id)
 
     async def find(self, mark: str, requests: int, sent: float) -> str | None:
-        """Look for the mark in the metadata."""
         async for there in self._client.batches.list(limit=100):
             if (there.metadata or {}).get("saccade") == mark:
                 return str(there.id)
         return None
 
     async def ended(self, batch: str) -> bool:
-        """Ask for the state."""
         there = await self._client.batches.retrieve(batch)
         if there.status == "failed":
             words = "; ".join(str(error.message) for error in (there.errors.data if there.errors else None) or ())
@@ -312,7 +309,6 @@ class AnthropicBatches:
         self._api = client.messages.batches
 
     def line(self, key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the request with its key."""
         params = {name: value for name, value in fields.items() if name not in ("extra_body", "extra_headers")}
         return {"custom_id": key, "params": {**params, **fields.get("extra_body", {})}}
 
@@ -331,7 +327,6 @@ class AnthropicBatches:
         return None
 
     async def ended(self, batch: str) -> bool:
-        """Ask for the state."""
         return bool((await self._api.retrieve(batch)).processing_status == "ended")
 
     async def results(self, batch: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -363,27 +358,23 @@ class GeminiBatches:
         self._api, self._types, self._model = client.aio.batches, package.types, model
 
     def line(self, key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the request with its key, as JSON."""
         config = {name: value for name, value in fields["config"].items() if name != "automatic_function_calling"}
         request = self._types.InlinedRequest(contents=fields["contents"], config=config, metadata={"key": key})
         plain: dict[str, Any] = request.model_dump(mode="json", exclude_none=True)
         return plain
 
     async def send(self, lines: Sequence[Mapping[str, Any]], mark: str) -> str:
-        """Make a batch."""
         source = [self._types.InlinedRequest.model_validate(line) for line in lines]
         made = await self._api.create(model=self._model, src=source, config={"display_name": f"saccade-{mark}"})
         return str(made.name)
 
     async def find(self, mark: str, requests: int, sent: float) -> str | None:
-        """Look for the mark in the name that is displayed."""
         async for there in await self._api.list(config={"page_size": 100}):
             if there.display_name == f"saccade-{mark}":
                 return str(there.name)
         return None
 
     async def ended(self, batch: str) -> bool:
-        """Ask for the state."""
         there = await self._api.get(name=batch)
         state = str(getattr(there.state, "value", there.state))
         if state in self._BROKEN:

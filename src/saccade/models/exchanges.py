@@ -25,8 +25,7 @@ from pydantic import ValidationError
 from saccade.core.disk import write_atomic
 from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Model, Request
-from saccade.record.base import Record, Text, clean_text
-from saccade.record.content import ToolCall
+from saccade.record.content import Record, Text, ToolCall, clean_text
 from saccade.record.trajectory import FinishReason
 
 T = TypeVar("T")
@@ -174,7 +173,6 @@ class KeptModel:
         return Completion(text=reply.text, finish=reply.finish, tool_calls=reply.tool_calls, model=reply.model)
 
     async def close(self) -> None:
-        """Close the model."""
         await self._model.close()
 
     def _asked(self, request: Request) -> str:

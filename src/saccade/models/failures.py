@@ -20,10 +20,10 @@ from types import ModuleType
 from typing import Any, Final, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.core.retry import OutageError, retry_after
 from saccade.errors import ContextLimitError, ModelDeniedError, ModelRefusedError, SaccadeError, UnavailableError
-from saccade.models.manners import OWN_ERRORS, kind_of
+from saccade.models.thinking import OWN_ERRORS, kind_of
 
 # Full contexts and spent budgets have no standard error code, and any server may answer behind one address, so all
 # known words are tried for each provider, which may add its own. Unknown words mean a refused request.
@@ -167,7 +167,7 @@ class FilteredRequestError(ModelRefusedError):
 
 
 class OtherMannerError(ModelRefusedError):
-    """The server does not take the request as it is put; `kind` says what, as `saccade.models.manners` names it."""
+    """The server does not take the request as it is put; `kind` says what, as `saccade.models.thinking` names it."""
 
     def __init__(self, message: str, kind: str, words: str) -> None:
         super().__init__(message)

@@ -46,11 +46,9 @@ from saccade.models.failures import (
     find_key,
     load_client,
 )
-from saccade.models.manners import MANNERS, Manners
 from saccade.models.registry import Provider
-from saccade.models.thinking import headers_of
-from saccade.record.base import clean_text
-from saccade.record.content import ImagePart
+from saccade.models.thinking import MANNERS, Manners, headers_of
+from saccade.record.content import ImagePart, clean_text
 from saccade.record.execution import Execution, ExecutionFile, ExecutionPicture, HostedCall, PictureSource, Status
 from saccade.record.trajectory import FinishReason, Sampling
 
@@ -502,7 +500,6 @@ class SandboxFile:
 
     @property
     def upload(self) -> tuple[str, bytes, str]:
-        """As the client packages take it."""
         return self.name, self.data, self.mime
 
 

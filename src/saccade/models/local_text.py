@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from saccade.errors import ModelRefusedError
 from saccade.models.providers.openai import Server, chat_model
-from saccade.record.base import Record, Text
+from saccade.record.content import Record, Text
 
 
 def _byte_of_character() -> dict[str, int]:

@@ -339,7 +339,6 @@ class Checkpoint:
 
     @property
     def config(self) -> Any:
-        """Its configuration."""
         return self.model.config
 
     @property
@@ -356,7 +355,6 @@ class Checkpoint:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return self.forbidden.device
 
 

@@ -66,7 +66,6 @@ class EncodedPicture:
 
     @property
     def url(self) -> str:
-        """The picture as a `data:` URL."""
         return f"data:{self.mime};base64,{self.base64}"
 
 

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from saccade.core import registry
-from saccade.core.plugins import missing_plugin
-from saccade.core.registry import Registry, all_of, did_you_mean, has_members
+from saccade.core.registry import Registry, all_of, did_you_mean, has_members, missing_plugin
 from saccade.core.retry import RetryPolicy
 from saccade.core.seam import has_methods, seam
 from saccade.errors import MissingPluginError, RegistryError, SettingsError

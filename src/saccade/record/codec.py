@@ -19,7 +19,7 @@ from pydantic_core import PydanticSerializationError, from_json
 
 from saccade.core.disk import atomic_file, writing
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
-from saccade.record.base import SCHEMA_VERSION, Record
+from saccade.record.content import SCHEMA_VERSION, Record
 
 R = TypeVar("R", bound=Record)
 

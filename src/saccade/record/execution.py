@@ -10,8 +10,7 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from saccade.record.base import Name, Record, Text
-from saccade.record.content import ImagePart
+from saccade.record.content import ImagePart, Name, Record, Text
 
 # How an execution ended: a type, never a substring of some text.
 

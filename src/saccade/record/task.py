@@ -15,8 +15,7 @@ from typing import Final, Self
 
 from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, model_validator
 
-from saccade.record.base import Name, Record, Sha256, Text
-from saccade.record.content import ImagePart, MediaPart
+from saccade.record.content import ImagePart, MediaPart, Name, Record, Sha256, Text
 
 OPEN: Final = "judge"
 """Grader of a task with an open answer; `judge|RULE` also names the rule for runs without a judge."""

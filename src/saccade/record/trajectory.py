@@ -18,8 +18,22 @@ from pydantic import (
     model_validator,
 )
 
-from saccade.record.base import SCHEMA_VERSION, JsonObject, Name, Record, SchemaVersion, Text
-from saccade.record.content import Action, Answer, Code, ImagePart, Message, TextPart, ToolCall, VideoPart
+from saccade.record.content import (
+    SCHEMA_VERSION,
+    Action,
+    Answer,
+    Code,
+    ImagePart,
+    JsonObject,
+    Message,
+    Name,
+    Record,
+    SchemaVersion,
+    Text,
+    TextPart,
+    ToolCall,
+    VideoPart,
+)
 from saccade.record.execution import Execution, HostedCall
 from saccade.record.task import Task
 

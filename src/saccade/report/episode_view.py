@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, assert_never
 from markupsafe import Markup, escape
 from pydantic import JsonValue
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.episode.looks import Xyxy
 from saccade.episode.regions import Region, regions
 from saccade.errors import MediaError, UnavailableError
@@ -399,7 +399,6 @@ class EpisodeView:
 
     @property
     def title(self) -> str:
-        """The title of a page with this episode only."""
         return self.trajectory.task.question
 
 

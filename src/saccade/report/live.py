@@ -108,7 +108,6 @@ class LiveRun:
         self._inode, self._end = 0, 0
 
     def _read_on(self) -> None:
-        """Read every whole line that is new."""
         if not self._file.is_file():
             return
         with self._file.open("rb") as lines:

@@ -261,7 +261,6 @@ class Episodes:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for a reader of the target."""
         if not self.apart:
             return ()
         return (f"One file would be larger than {self._budget / 1e6:g} MB, so each episode has its own.",)
@@ -388,7 +387,6 @@ _QUESTION, _ANSWER = 160, 100
 
 
 def _numbered(*texts: str) -> defaultdict[str, int]:
-    """Return the numbers of texts; one that is new gets the next."""
     return defaultdict(itertools.count(len(texts)).__next__, {text: number for number, text in enumerate(texts)})
 
 

@@ -47,7 +47,6 @@ class ShownMedia:
 
     @property
     def size(self) -> str:
-        """Width and height for people."""
         return f"{self.width}×{self.height}"
 
 
@@ -109,7 +108,6 @@ class PictureBook:
 
     @property
     def store(self) -> MediaStore | None:
-        """Where the media are."""
         return None if self._decoder is None else self._decoder.store
 
     def add_image(self, image: Image.Image, name: str) -> ShownMedia:

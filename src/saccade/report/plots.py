@@ -37,7 +37,6 @@ class AxisScale:
 
     @property
     def step(self) -> float:
-        """Distance of two ticks."""
         return self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else self.high - self.low
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from saccade.errors import SettingsError
 from saccade.evals.intervals import Interval, bootstrap
 from saccade.evals.summary import markdown
-from saccade.record.base import Name, Record, Text
+from saccade.record.content import Name, Record, Text
 from saccade.training.sft.review import Rating, RatingLog
 
 

@@ -172,7 +172,6 @@ class EvalRun:
 
     @property
     def k(self) -> int:
-        """Samples of each task."""
         return self.settings.k if self.settings is not None else max((row.rollout + 1 for row in self.rows), default=1)
 
     @property
@@ -181,11 +180,9 @@ class EvalRun:
         return self.settings.seed if self.settings is not None else 0
 
     def outcome(self, row: EvalRow) -> str:
-        """Return which of `OUTCOMES` a sample has."""
         return next(name for name in OUTCOMES if name in self.labels[row.id])
 
     def read(self, look: TrajectoryCallback = lambda trajectory: None) -> None:
-        """Read everything but the pages."""
         rows = {}
         for trajectory in self.stored.trajectories():
             row = self.learn(trajectory)
@@ -270,11 +267,9 @@ class TrainingCurves:
 
     @property
     def steps(self) -> int:
-        """The last step that was logged."""
         return int(max((points[-1][0] for points in self.points.values()), default=0))
 
     def last(self, name: str) -> float | None:
-        """Return the last value of a number."""
         points = self.points.get(name)
         return points[-1][1] if points else None
 
@@ -327,7 +322,6 @@ class Runs:
 
     @property
     def episodes(self) -> tuple[EvalRun, ...]:
-        """Everything whose episodes are shown."""
         return (*self.evals, *self.rollouts)
 
 

@@ -450,7 +450,6 @@ def _written(
 def _add_episodes(
     run: EvalRun, order: _Order, into: tuple[Episodes, Gallery], watch: CountCallback
 ) -> Mapping[str, Sources]:
-    """Add every episode of a run; the small pictures of the gallery."""
     episodes, gallery = into
     book = PictureBook(run.stored.store)
     book.folder = episodes.folder.parent

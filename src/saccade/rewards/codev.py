@@ -117,7 +117,6 @@ class CodeVReward(Settings):
 
     @property
     def judged(self) -> bool:
-        """Tell whether verdicts are paid for."""
         return self.tool_weight != 0
 
     def turns_to_judge(self, trajectory: Trajectory) -> tuple[int, ...]:
@@ -128,7 +127,6 @@ class CodeVReward(Settings):
         return tuple(number for number in calls(trajectory) if not crossed[number])
 
     def searches(self, task: Task) -> bool:
-        """Tell whether a task asks for visual search."""
         return bool(task.evidence) or not set(self.search_tags).isdisjoint((*task.tags, "*"))
 
     def _reward(self, trajectory: Trajectory, verdicts: tuple[JudgeVerdict | None, ...]) -> Reward:

@@ -1,4 +1,4 @@
-"""Define reward presets: pure functions from a group of trajectories to named parts for each of them.
+"""Define and load reward presets: pure functions from a group of trajectories to named parts for each of them.
 
 Nothing here grades: the score `correct` must be on a trajectory before a preset sees it. Presets read typed statuses
 and the model's own text, never printed output. If a part could not be computed, its value and the total are None: the
@@ -8,17 +8,21 @@ rollout is left out of training and of group means, and never counts as zero.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol, Self, runtime_checkable
+from typing import Final, Protocol, Self, cast, runtime_checkable
 
-from pydantic import FiniteFloat, model_validator
+from pydantic import BaseModel, FiniteFloat, ValidationError, model_validator
 
-from saccade.core.seam import seam
+from saccade.core.registry import PresetRegistry, described
+from saccade.core.seam import misfit, seam
+from saccade.core.settings import mistaken, mistakes_of
 from saccade.dialects.base import find_tag_faults
-from saccade.record.base import Name, Record, Text
-from saccade.record.content import Answer, Code, ParseError, ToolCall
+from saccade.errors import SettingsError
+from saccade.grading.registry import load_grader, scored_by_rule
+from saccade.record.content import Answer, Code, Name, ParseError, Record, Text, ToolCall
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Score, Trajectory, Turn, total
@@ -207,7 +211,6 @@ class ByTag:
     tagged: Mapping[str, RewardPreset]
 
     def of(self, task: Task) -> RewardPreset:
-        """Return the preset for a task."""
         return next((preset for tag, preset in self.tagged.items() if tag in task.tags), self.usual)
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
@@ -332,3 +335,122 @@ def _is_turn(turn: Turn, tag: str) -> bool:
         return False
     once = turn.text.count("<think>") == 1 and turn.text.count(f"<{tag}>") == 1
     return once and _PROTOCOL[tag].fullmatch(turn.text) is not None
+
+
+# Presets by id (`name`, `name@version`, `codedance@1:repo`), and rubrics that score single episodes. An entry maps
+# preset names to ready presets (see `PresetRegistry`); packages add entries in the group `saccade.rewards`.
+
+
+def _lacks(value: object) -> str:
+    if isinstance(value, type) or not callable(value):
+        return f"it is {described(value)}, not a function of a Group or an object that is called with one"
+    return misfit(value.__call__, RewardPreset.__call__, "__call__")
+
+
+REWARDS: Final = PresetRegistry[RewardPreset](
+    "rewards",
+    {
+        "pyvision-rl@1": "saccade.rewards.peers:PRESETS",
+        "codedance@1": "saccade.rewards.codedance:PRESETS",
+        "vista-r1@1": "saccade.rewards.vista:PRESETS",
+        "codev@1": "saccade.rewards.codev:PRESETS",
+        "deepeyes@1": "saccade.rewards.peers:DEEPEYES_PRESETS",
+        "thyme@1": "saccade.rewards.peers:THYME_PRESETS",
+        "pixel-reasoner@1": "saccade.rewards.peers:PIXEL_REASONER_PRESETS",
+    },
+    _lacks,
+)
+
+
+def load_reward(name: str, parameters: Mapping[str, object] | None = None) -> RewardPreset:
+    """Load a preset by id or from the user's own code, with some of its parameters replaced.
+
+    Raises `RegistryError`: nothing has that id or preset (suggests the nearest), it cannot be imported, or it is no
+    reward; `SettingsError`: a parameter is unknown or wrong; names every mistake.
+    """
+    preset = REWARDS.load(name)
+    if not parameters:
+        return preset
+    if not isinstance(preset, BaseModel):
+        raise SettingsError(f"{name} takes no parameters; leave out {', '.join(parameters)}")
+    try:
+        return cast(RewardPreset, type(preset).model_validate({**preset.model_dump(), **parameters}))
+    except ValidationError as error:
+        raise mistaken(mistakes_of(type(preset), error), f"the parameters of {name}") from error
+
+
+class Rubric(Protocol):
+    """Scores one trajectory."""
+
+    def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
+        """Return the parts, each under a different name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactMatch:
+    """One part, `correct`: 1.0 if the answer is the gold answer, else 0.0; None for a task without gold answer.
+
+    Equal means the same text but for letter case, kinds and amounts of white space, and Unicode's ways to write one
+    character (NFC). Nothing else is forgiven: no letter for a choice, no unit, no `4.0` for `4`, no full stop.
+    """
+
+    weight: float = 1.0
+
+    def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
+        gold, answer = trajectory.task.answer, trajectory.answer
+        value = None if gold is None else float(answer is not None and _plain(answer) == _plain(gold))
+        return (Score(name=CORRECT, value=value, weight=self.weight, detail="exact match"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """One part, `correct`, as in an evaluation: by `grader`, else the task's own, else the one for its answer type.
+
+    None for a task that cannot be graded. Raises `RegistryError` for a grader that does not exist.
+    """
+
+    grader: str = ""
+
+    def __post_init__(self) -> None:
+        if self.grader:
+            load_grader(self.grader)
+
+    def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
+        return (scored_by_rule(trajectory.answer, trajectory.task, self.grader),)
+
+
+class Rewarded:
+    """The parts of a reward preset, as `reward.PART`, and `correct` with weight 0.
+
+    An environment plays one rollout at a time, so group statistics (CodeDance's mu, VISTA's difficulty) are computed
+    over a group of one.
+    """
+
+    def __init__(self, preset: str, parameters: Mapping[str, object] | None = None, grader: str = "") -> None:
+        """Load the preset with this id, changed by `parameters`, and a grader as for `Graded`.
+
+        Raises `RegistryError`: there is no such preset or grader; `SettingsError`: a parameter is wrong, or the preset
+        needs a judge, which environments lack.
+        """
+        self._reward = load_reward(preset, parameters)
+        self._grade = Graded(grader)
+        if needs_judge(self._reward) or pays_for_consistency(self._reward):
+            raise SettingsError(
+                f"the reward {preset} needs a judge, and an environment has none. Take another, or a "
+                "rubric of your own that asks one."
+            )
+
+    def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
+        graded = trajectory.with_scores(self._grade(trajectory))
+        return with_reward(graded, *self._reward(RewardGroup((graded,)))).scores
+
+
+def as_rubric(wanted: Rubric | str | None) -> Rubric:
+    """Return a rubric unchanged, make one of a preset's id (raises as `Rewarded`), or take the task's grader."""
+    if wanted is None:
+        return Graded()
+    return Rewarded(wanted) if isinstance(wanted, str) else wanted
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())

@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import IsolationError
 
 

@@ -36,8 +36,7 @@ from saccade.media.decode import (
 )
 from saccade.media.modes import PixelBudget
 from saccade.media.store import MediaStore
-from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, VideoPart, VideoSample
+from saccade.record.content import ImagePart, VideoPart, VideoSample, clean_text
 from saccade.record.task import AnswerType, FrameOf, NamedMedia, Task
 
 if TYPE_CHECKING:
@@ -150,7 +149,6 @@ class NamedBytes(bytes):
     name: str
 
     def __new__(cls, data: bytes, name: str) -> NamedBytes:
-        """Copies `data`."""
         made = super().__new__(cls, data)
         made.name = name
         return made

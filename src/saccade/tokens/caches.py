@@ -144,7 +144,6 @@ class RaggedCache:
         return mask.masked_fill_(~seen, torch.finfo(self._dtype).min)[:, None]
 
     def end(self) -> None:
-        """End the pass: rows grow."""
         for row, count in zip(self._rows, self._counts, strict=True):
             self.lengths[row] += count
 
@@ -160,7 +159,6 @@ class RaggedCache:
         return self._written(self._keys[layer_idx], key_states), self._written(self._values[layer_idx], value_states)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Return places of the longest row."""
         return max(self.lengths, default=0)
 
     def swap(self, one: int, other: int) -> None:
@@ -175,7 +173,6 @@ class RaggedCache:
         self.lengths[one], self.lengths[other] = self.lengths[other], self.lengths[one]
 
     def copy(self, source: int, target: int) -> None:
-        """Copy row `source` to `target`."""
         end = self.lengths[source]
         for buffer in self._buffers():
             buffer[target, :end] = buffer[source, :end]
@@ -496,7 +493,6 @@ def _layers(text: Any) -> list[int]:
 
 
 def _numbers(text: Any, layer: int) -> int:
-    """Return the numbers of a key."""
     own = text.per_layer_config[layer] if hasattr(text, "global_head_dim") or _varies(text) else text
     size = getattr(own, "head_dim", None) or text.hidden_size // text.num_attention_heads
     return int(own.num_key_value_heads * size)

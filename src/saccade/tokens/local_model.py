@@ -22,7 +22,7 @@ from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import ModelRefusedError, UnavailableError
 from saccade.models.base import Completion, MediaReader, Request, Usage, check_stops
 from saccade.models.hosted import refuse_hosted
@@ -30,7 +30,7 @@ from saccade.models.local_text import LocalSettings, check_folder, learned_diale
 from saccade.models.registry import Provider
 
 if TYPE_CHECKING:
-    from saccade.tokens.scheduler import Scheduler
+    from saccade.tokens.decoder import Scheduler
     from saccade.tokens.turn import SampledTurn
 
 DEFAULT_SETTINGS = LocalSettings()
@@ -165,8 +165,8 @@ class LocalModel:
         return bool(refused)
 
     def _admit(self, scheduler: Scheduler, question: _Question) -> None:
+        from saccade.tokens.decoder import PendingAnswer
         from saccade.tokens.prompt import build_prompt
-        from saccade.tokens.scheduler import PendingAnswer
 
         try:
             prompt = build_prompt(question.request, scheduler.checkpoint, scheduler.encoder)
@@ -187,7 +187,7 @@ class LocalModel:
 
     def _loaded(self) -> Scheduler:
         from saccade.models.local_weights import load_checkpoint
-        from saccade.tokens.scheduler import PlainPolicy, Scheduler, refused
+        from saccade.tokens.decoder import PlainPolicy, Scheduler, refused
 
         if self._scheduler is None:
             try:

@@ -23,7 +23,7 @@ from saccade.models.families.base import ModelFamily, SpecialToken, written
 from saccade.models.local_weights import Checkpoint
 from saccade.models.pictures import PictureRules, fitting_size
 from saccade.record.content import ImagePart, Message, TextPart, VideoPart
-from saccade.tokens.build import ChatFormatter
+from saccade.tokens.batch import ChatFormatter
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture
 
@@ -47,7 +47,6 @@ class Prompt:
 
     @property
     def visual(self) -> int:
-        """Visual tokens among `ids`."""
         return sum(picture.tokens for picture in self.pictures)
 
 
@@ -163,7 +162,6 @@ def _pieces(rendered: str, plain: Sequence[str], tokenizer: Any) -> Iterator[lis
 
 
 def _shown(part: ImagePart | VideoPart, checkpoint: Checkpoint) -> PromptPicture:
-    """Count the features of a picture or video from its record."""
     family = checkpoint.family
     try:
         if isinstance(part, VideoPart):
@@ -195,7 +193,6 @@ def _with_videos(rendered: str, pictures: Sequence[PromptPicture], checkpoint: C
 
 
 def _expanded(ids: Sequence[int], pictures: Sequence[PromptPicture], checkpoint: Checkpoint) -> Prompt:
-    """Repeat the placeholder of each picture for its features."""
     placeholder = checkpoint.placeholder_id
     images = [picture for picture in pictures if picture.clip is None]
     found = ids.count(placeholder)

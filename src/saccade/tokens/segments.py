@@ -77,7 +77,6 @@ class TokenSegment:
 
     @property
     def visual(self) -> int:
-        """Placeholders among `ids`."""
         return sum(picture.tokens for picture in self.pictures)
 
 
@@ -95,7 +94,6 @@ class TokenTrajectory:
             raise ValueError(f"a trajectory begins with its one prompt; {self.id} has {[kind.value for kind in kinds]}")
 
     def __len__(self) -> int:
-        """Return tokens, text and visual."""
         return sum(len(segment.ids) for segment in self.segments)
 
     @property
@@ -104,7 +102,6 @@ class TokenTrajectory:
         return tuple(picture for segment in self.segments for picture in segment.pictures)
 
     def ids(self) -> NDArray[np.int64]:
-        """Return token ids, (tokens,)."""
         return np.fromiter((token for segment in self.segments for token in segment.ids), np.int64, len(self))
 
     def turns(self) -> NDArray[np.int64]:

@@ -18,8 +18,7 @@ import torch
 
 from saccade.errors import ModelRefusedError
 from saccade.models.local_weights import Checkpoint, capped, logit_cap
-from saccade.tokens.batch import GridReader, LanguageNumbers, rope_positions
-from saccade.tokens.build import PromptDelta
+from saccade.tokens.batch import GridReader, LanguageNumbers, PromptDelta, rope_positions
 from saccade.tokens.caches import (
     RaggedCache,
     StateCache,
@@ -118,8 +117,6 @@ class _Shape:
 
     @classmethod
     def empty(cls, rows: int, axes: int, device: torch.device) -> Self:
-        """Make one for `rows` rows."""
-
         def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
 
@@ -243,7 +240,6 @@ class TokenSequence:
 
     @property
     def unread_ids(self) -> tuple[int, ...]:
-        """The unread ids."""
         return tuple(self.ids[len(self.ids) - self.unread :])
 
     def uniforms(self, count: int) -> list[float]:
@@ -338,7 +334,6 @@ class SequenceBatch:
         return fitting
 
     def add(self, sequence: TokenSequence) -> None:
-        """Add a sequence at the end."""
         self._cache.add_row()
         self.sequences.append(sequence)
 
@@ -403,7 +398,6 @@ class SequenceBatch:
         return self._logits(self._forward(range(count))[:, 0])
 
     def read_places(self, places: Sequence[int]) -> torch.Tensor:
-        """Return the same for the sequences at `places`."""
         hidden: dict[int, torch.Tensor] = {}
         twins = self._twins(places)
         for part in self._parts([place for place in places if place not in twins]):
@@ -467,7 +461,6 @@ class SequenceBatch:
         return hidden
 
     def _step(self, ids: torch.Tensor, positions: torch.Tensor, starts: torch.Tensor, end: int) -> torch.Tensor:
-        """Return a `Step`, entirely on the device."""
         checkpoint = self._policy.checkpoint
         full = self._cache.begin_step(starts, end, cache_dtype(self._policy))
         masks = layer_masks(full, starts, None, checkpoint.family, checkpoint.config)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from saccade.models.base import StopWatch
 from saccade.models.local_text import TextOfTokens
 from saccade.record.trajectory import FinishReason
-from saccade.tokens.build import PromptDelta
+from saccade.tokens.batch import PromptDelta
 
 
 class ContextFullError(Exception):
@@ -132,7 +132,6 @@ class TurnState:
     """Called with each piece of the text."""
 
     def take(self, token: int, logprob: float) -> None:
-        """Add a token."""
         self.ids.append(token)
         self.logprobs.append(logprob)
         self.left -= 1
@@ -146,7 +145,6 @@ class TurnState:
             self.finish = FinishReason.LENGTH
 
     def done(self) -> SampledTurn:
-        """End the turn and return it."""
         self.tell(self.watch.feed(self.text.end()))
         finish = self.finish or FinishReason.LENGTH
         return SampledTurn(tuple(self.ids), tuple(self.logprobs), self.watch.text, finish, self.context)

@@ -27,7 +27,7 @@ from saccade.core.retry import TOOL_RETRY, RetryPolicy
 from saccade.core.seam import fitting
 from saccade.core.sync import in_background
 from saccade.errors import MediaError, OwnCodeError, ToolError, ToolLostError, UnavailableError
-from saccade.record.base import clean_text
+from saccade.record.content import clean_text
 from saccade.record.execution import ExecutionRepair, Status
 from saccade.tools.context import (
     CallProblem,

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from PIL import Image
 from pydantic import ValidationError
 
-from saccade.core.plugins import install
 from saccade.core.png import quick_png
+from saccade.core.registry import install
 from saccade.core.sync import in_background
 from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
 from saccade.record.execution import Status

@@ -353,7 +353,6 @@ class Contours(Tool[ContoursArguments, ContoursResult]):
     result = ContoursResult
 
     def run(self, arguments: ContoursArguments, context: ToolContext) -> ToolOutcome[ContoursResult]:
-        """Threshold, outline, measure."""
         seen = look(arguments, context)
         kind = cv2.THRESH_BINARY_INV if arguments.things == "dark" else cv2.THRESH_BINARY
         otsu = cv2.THRESH_OTSU if arguments.level is None else 0

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from PIL import Image, ImageDraw, ImageFont
 from pydantic import Field
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import DecodeError
 from saccade.guest.video_stream import Frames, Timeline, VideoError, open_frames
 from saccade.tools.base import Tool, ToolOutcome
@@ -433,7 +433,6 @@ class SelectFrames(Tool[SelectFramesArguments, SelectFramesResult]):
 
 
 def _numbers(arguments: SelectFramesArguments, timeline: Timeline) -> list[int]:
-    """Return the numbers of the frames that are wanted."""
     count = len(timeline.starts)
     for number in arguments.frames or ():
         if number >= count:

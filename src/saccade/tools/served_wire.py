@@ -62,7 +62,6 @@ class ServedCall(WireModel):
 
     @property
     def numbering(self) -> Numbering | None:
-        """As a context takes it."""
         return None if self.label is None else Numbering(self.label, self.first)
 
 
@@ -117,7 +116,6 @@ class ServedDefinition(WireModel):
 
     @classmethod
     def of(cls, tool: ToolDefinition, group: str) -> ServedDefinition:
-        """Make it as it is sent."""
         return cls(
             name=tool.name,
             description=tool.description,

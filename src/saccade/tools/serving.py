@@ -17,8 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from pydantic import Field, JsonValue, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
 
-from saccade.core.plugins import install
-from saccade.core.registry import Registry, described
+from saccade.core.registry import Registry, described, install
 from saccade.core.settings import Settings
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
 from saccade.errors import MediaError, SettingsError, UnavailableError
@@ -110,7 +109,6 @@ class ToolServeSettings(Settings):
     """By the tool's name as a group has it."""
 
     def source(self, name: str) -> ToolSource:
-        """Return how a tool of a group is made."""
         return ToolSource(name, self.options.get(name, {})).elsewhere()
 
     def grouped(self) -> dict[str, GroupSettings]:
@@ -218,7 +216,6 @@ class HeldMedia:
         return ToolContext(images, videos, numbering=call.numbering, question=call.question, episode=call.episode)
 
     def close(self) -> None:
-        """Delete all of it."""
         self._folder.cleanup()
 
     def _put(self, kind: MediaKind, name: str, data: bytes) -> _HeldMedium:
@@ -279,7 +276,6 @@ class PooledBackend:
         return {name: why for name, why in (*told, *loads) if why}
 
     def pools(self) -> tuple[WorkerPool, ...]:
-        """Return a pool for each group."""
         return tuple(self._pools.values())
 
     def gauges(self) -> dict[str, dict[str, float]]:
@@ -366,7 +362,6 @@ class ToolServerMetrics:
         self._classes: Counter[tuple[str, float]] = Counter()
 
     def note(self, tool: str, end: str, seconds: float) -> None:
-        """Count a call that ended."""
         self.calls[tool, end] += 1
         self._count[tool] += 1
         self._seconds[tool] += seconds
@@ -374,7 +369,6 @@ class ToolServerMetrics:
             self._classes[tool, bound] += seconds <= bound
 
     def text(self, gauges: Mapping[str, Mapping[str, float]]) -> str:
-        """Return all of it, with numbers of the backend by group."""
         lines = ["# HELP saccade_tool_calls_total Calls by tool and end.", "# TYPE saccade_tool_calls_total counter"]
         lines += [
             f'saccade_tool_calls_total{{tool="{tool}",end="{end}"}} {number}'
@@ -433,15 +427,12 @@ class ToolService:
         return Response(body, 503 if unready else 200, media_type="application/json")
 
     async def metrics_text(self) -> Response:
-        """Return Prometheus' text format."""
         return Response(self.metrics.text(self.backend.gauges()), media_type="text/plain; version=0.0.4")
 
     async def tools(self) -> Response:
-        """List what is offered."""
         return Response(self.backend.offered.model_dump_json(), media_type="application/json")
 
     async def upload(self, request: Request, kind: MediaKind, sha256: str) -> Response:
-        """Keep a picture or a video."""
         data = await self._body(request)
         if data is None:
             return _refusal(413, "too_large", f"a message has at most {self.limits.max_body_bytes} bytes here")
@@ -452,7 +443,6 @@ class ToolService:
         return Response(status_code=204)
 
     async def call(self, request: Request, name: str) -> Response:
-        """Call a tool."""
         start = time.monotonic()
         answer, end = await self._call(request, name)
         self.metrics.note(name if name in self._groups else "", end, time.monotonic() - start)

@@ -72,7 +72,6 @@ class SetupEntry:
 
     @property
     def todo(self) -> str:
-        """Line to write, and the file for it."""
         where = f"in the file that {VARIABLE} names"
         if self._is_absent:
             return f"there is no folder {self._given}: correct [{self.tool}] {self.key} {where}"

@@ -264,7 +264,6 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
         return self._process.pid
 
     def _expect(self, state: WorkerState, seconds: float) -> None:
@@ -380,17 +379,14 @@ class WorkerPool:
 
     @property
     def queued(self) -> int:
-        """Calls that wait for a worker."""
         return len(self._queue)
 
     @property
     def running(self) -> int:
-        """Workers that are at work or starting."""
         return self._busy
 
     @property
     def closed(self) -> bool:
-        """Whether its workers are ended, or about to be."""
         return self._closed
 
     def pids(self) -> tuple[int, ...]:
@@ -448,7 +444,6 @@ class WorkerPool:
             _finish(item, _lost(item.tool, CLOSED))
 
     def finish(self, waiting: _Waiting, result: ToolResult) -> None:
-        """Hand out a result."""
         with self._changed:
             self.counts.results[waiting.tool.name, result.status.value] += 1
         if result.status is Status.ERROR and result.problem is not None and result.problem.detail:

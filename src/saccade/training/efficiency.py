@@ -139,7 +139,6 @@ class ModelWork:
 
     @classmethod
     def of(cls, trained: Trainable) -> Self:
-        """Return that of a checkpoint with its trained weights."""
         model, family, config = trained.model, trained.encoder.family, trained.checkpoint.config
         every, learned = LanguageNumbers.of(model), LanguageNumbers.of(model, trained=True)
         text, vision = config.get_text_config(), config.vision_config

@@ -20,11 +20,10 @@ from saccade.models.families.base import ModelFamily, VideoClip
 from saccade.models.local_weights import RULE_FILES, load_video_rules
 from saccade.record.content import VideoPart
 from saccade.tokens.caches import GIB
+from saccade.training.learner import is_orthogonal
 from saccade.training.memory_passes import PassBytes, Skeleton, language_pass, logit_pass, make_skeleton, vision_pass
-from saccade.training.optimizer import is_orthogonal
 from saccade.training.parallel import Processes
-from saccade.training.parts import decoder_layers, vision_modules
-from saccade.training.settings import ModelSettings
+from saccade.training.settings import ModelSettings, decoder_layers, vision_modules
 
 _log = logging.getLogger(__name__)
 

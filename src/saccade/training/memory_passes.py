@@ -26,8 +26,7 @@ from saccade.errors import SettingsError
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.known import FAMILIES
 from saccade.models.local_text import check_folder
-from saccade.training.parts import swap_tensors, vision_modules
-from saccade.training.settings import ModelSettings
+from saccade.training.settings import ModelSettings, swap_tensors, vision_modules
 from saccade.training.weights import LogitRules, checkpoint_activations, choose_weights, stored_dtype, token_scores
 
 

@@ -48,7 +48,6 @@ class Processes:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the process that writes."""
         return self.rank == 0
 
     def aside(self) -> Processes:

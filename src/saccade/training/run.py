@@ -36,11 +36,9 @@ from saccade.core.disk import one_writer, write_atomic
 from saccade.core.settings import Settings, save_settings
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.folder import SETTINGS
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
-from saccade.training.parts import Metrics, TrainingCallback
-from saccade.training.settings import KeepSettings
+from saccade.training.settings import SETTINGS, KeepSettings, Metrics, TrainingCallback
 from saccade.training.weights import export
 
 Values = Mapping[str, float | int | str]
@@ -70,11 +68,9 @@ class TrainingJournal:
             self._tracker.log(dict(values), step=step)
 
     def sample(self, step: int, values: Values) -> None:
-        """Write a sample of the model after `step` steps."""
         _append(self._out / "samples.jsonl", {"step": step, **values})
 
     def close(self) -> None:
-        """Flush and close."""
         if self._board is not None:
             self._board.close()
         if self._tracker is not None:
@@ -238,7 +234,6 @@ class ActiveRun:
         return bool(every) and (self.state.step == self.total or self.state.step % every == 0)
 
     def record(self, state: RunState, values: Metrics) -> None:
-        """Record a step, after which the run is at `state`."""
         self.state = state
         if self._journal is not None:
             self._journal.metrics(state.step, values)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from saccade.core.disk import begin_folder, finish_folder
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.families.base import ModelFamily
 from saccade.models.local_text import LocalSettings, write_learned
@@ -23,8 +23,7 @@ from saccade.models.local_weights import Checkpoint, capped, load_checkpoint, lo
 from saccade.tokens.batch import Batch
 from saccade.tokens.caches import varlen_kernel
 from saccade.tokens.encoder import Encoder
-from saccade.training.parts import decoder_layers
-from saccade.training.settings import LoraSettings, ModelSettings
+from saccade.training.settings import LoraSettings, ModelSettings, decoder_layers
 
 _IMPOSSIBLE = -1e4
 """A log-probability whose probability is 0 in float32, and finite: 0 · -inf would be no number."""
@@ -225,7 +224,6 @@ class Trainable:
 
     @property
     def model(self) -> Any:
-        """The transformers model, adapters inside."""
         return self.checkpoint.model
 
     @property
@@ -235,15 +233,12 @@ class Trainable:
         return "flash" in attention and self.encoder.family.attention == "full"
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """Return the trained weights by name."""
         return {name: value for name, value in self.model.named_parameters() if value.requires_grad}
 
     def autocast(self) -> torch.autocast:
-        """Return the context of a forward pass."""
         return torch.autocast(self.checkpoint.device.type, torch.bfloat16, enabled=self.low_precision)
 
     def is_vision(self, name: str) -> bool:
-        """Return whether the parameter of that name belongs to the vision tower."""
         return _within(name, self.encoder.family.vision_parts)
 
     def is_projector(self, name: str) -> bool:

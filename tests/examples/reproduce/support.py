@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.rewards.rollouts import answered, ran
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.flow import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.media.store import MediaStore

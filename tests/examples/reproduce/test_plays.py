@@ -30,7 +30,7 @@ from saccade.plugins.worlds.canvas import GRIDS
 from saccade.record.content import Action, Answer, Code, Message, TextPart
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
-from saccade.rewards.judges.box import BoxJudge
+from saccade.rewards.judges.answer import BoxJudge
 from saccade.sandbox.local import LocalSandbox
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tasks.worlds import Rng, load_world, make_task

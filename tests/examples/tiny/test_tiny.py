@@ -25,7 +25,7 @@ from saccade.record.trajectory import FinishReason, Provenance, StopReason, Traj
 from saccade.tasks.worlds import Rng, load_world, make_task
 from saccade.tokens.local_model import LocalModel
 from saccade.training.sft.examples import SftCallback
-from saccade.training.sft.synth.jobs import Job
+from saccade.training.sft.synth.makers import Job
 from saccade.training.sft.synth.outcome import SynthProgress
 from saccade.training.sft.synth.prompts import Made
 from saccade.training.sft.synth.run import Synthesizer

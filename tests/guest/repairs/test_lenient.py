@@ -13,7 +13,7 @@ from PIL import Image
 from tests.guest.cells import Guest, Start
 from tests.shared_sandbox import LentSandbox
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.guest.lenient import clamp_slices, slice_of_picture
 from saccade.record.execution import Status
 

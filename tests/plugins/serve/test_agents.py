@@ -20,7 +20,7 @@ import openai
 from tests.models.helpers import Media, ask, endpoint
 from tests.plugins.serve.agents import ANSWER, CODE, TOKEN, Slow, asking, client, data_url, serving, two_turns
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.workbench import equipped
 from saccade.errors import ModelLostError, ModelRefusedError, SandboxLostError
 from saccade.models.providers.responses import ResponsesModel

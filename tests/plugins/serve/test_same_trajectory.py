@@ -26,8 +26,7 @@ from tests.training.env.support import result
 from tests.training.env.test_same_trajectory import PROGRAMS, by_env, replies, timeless, written
 
 from saccade.cli.main import main
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, limits_with
 from saccade.media.store import MediaStore

@@ -24,7 +24,7 @@ from tests.plugins.serve.tool_server import SETTINGS, TOKEN, Heard, tool_server
 from tests.tools.tricky import HERE
 
 from saccade.core.retry import RetryPolicy
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped

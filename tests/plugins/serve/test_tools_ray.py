@@ -19,7 +19,7 @@ import pytest
 from tests.episode.support import stored_task
 from tests.tools.tricky import HERE
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped

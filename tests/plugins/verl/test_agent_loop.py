@@ -39,11 +39,11 @@ from saccade.plugins.verl.agent_loop import (
 )
 from saccade.record.content import Answer, ImagePart, ToolCall
 from saccade.record.execution import Status
-from saccade.tokens.build import PromptDelta
+from saccade.tokens.batch import PromptDelta
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.turn import ContextFullError, TurnRequest
-from saccade.training.folder import SETTINGS
 from saccade.training.rl.settings import RlSettings
+from saccade.training.settings import SETTINGS
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from tests.plugins.verl.support import names, verl_settings
 from saccade.cli.main import main
 from saccade.core.recipes import find_recipe
 from saccade.errors import SettingsError
-from saccade.plugins.verl.mapping import OURS, REFUSED, check_on_verl, notes, verl_lines
-from saccade.plugins.verl.settings import verl_of
+from saccade.plugins.verl.mapping import OURS, REFUSED, check_on_verl, notes, verl_lines, verl_of
 from saccade.training.rl.recipe import load_recipe
 from saccade.training.rl.settings import RlSettings, load_rl_settings
 

@@ -21,7 +21,7 @@ from saccade.plugins.verl.said import SAID
 from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.execution import Status
 from saccade.sandbox.remote import TOKEN_VARIABLE
-from saccade.training.folder import SETTINGS
+from saccade.training.settings import SETTINGS
 
 DIALECT = "from tests.training.rl.policies import Noise\n\nNOISE = Noise(code='print(1)')\n"
 GROUP = 2

@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped
 from saccade.media.store import MediaStore

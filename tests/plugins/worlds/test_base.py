@@ -20,7 +20,8 @@ from tests.plugins.worlds.running import pixels_digest, printed_answer
 
 from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.plugins.worlds import reading, reading_video
+from saccade.plugins.worlds import reading
+from saccade.plugins.worlds import reading as reading_video
 from saccade.plugins.worlds.canvas import GRIDS, SEARCH, Face, ViewBox, font, holds_middle, parts
 from saccade.plugins.worlds.program import compose
 from saccade.plugins.worlds.reading import find_text, number, read_text, show, text_boxes

@@ -11,7 +11,7 @@ import pytest
 from tests.plugins.worlds.running import printed_answer
 
 from saccade.errors import SettingsError, UnavailableError
-from saccade.plugins.worlds import reading_video as video_reading
+from saccade.plugins.worlds import reading as video_reading
 from saccade.plugins.worlds.canvas import overlaps
 from saccade.plugins.worlds.video import (
     KINDS,

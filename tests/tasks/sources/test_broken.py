@@ -17,8 +17,7 @@ from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.models.scripted import ScriptedModel
 from saccade.training.env import LookAgainEnv
-from saccade.training.sft.synth.questions import make_questions
-from saccade.training.sft.synth.run import synthesise
+from saccade.training.sft.synth.run import make_questions, synthesise
 from saccade.training.sft.synth.settings import SynthSettings, TeacherSettings
 
 

@@ -10,8 +10,8 @@ from tests.models.helpers import Media
 from saccade.models.base import Request
 from saccade.models.families.known import FAMILIES
 from saccade.models.local_weights import Checkpoint
+from saccade.tokens.decoder import PendingAnswer, Scheduler
 from saccade.tokens.prompt import build_prompt
-from saccade.tokens.scheduler import PendingAnswer, Scheduler
 from saccade.tokens.turn import SampledTurn
 
 ALIKE = ("qwen3_5_moe", "glm4v", "glm4v_moe")

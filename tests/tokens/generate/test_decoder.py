@@ -24,10 +24,9 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.record.trajectory import FinishReason, Sampling
 from saccade.tokens import caches, sequences
-from saccade.tokens.build import PromptDelta, TokenStream
+from saccade.tokens.batch import PromptDelta, TokenStream
 from saccade.tokens.caches import RaggedCache, row_bytes, state_bytes
-from saccade.tokens.decoder import TransformersEngine
-from saccade.tokens.scheduler import PlainPolicy, Scheduler
+from saccade.tokens.decoder import PlainPolicy, Scheduler, TransformersEngine
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.sequences import Draws, StepGraphs, cache_bytes_of
 from saccade.tokens.turn import ContextFullError, SampledTurn, TurnRequest

@@ -24,10 +24,9 @@ from saccade.models.local_text import LocalSettings, TextOfTokens
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.plugins.worlds.random_checkpoint import save_tiny, tiny_tokenizer
 from saccade.tokens import encoder as frame
-from saccade.tokens.decoder import TokenSampler
+from saccade.tokens.decoder import PlainPolicy, Scheduler, TokenSampler
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import Prompt, build_prompt, frame_encoder
-from saccade.tokens.scheduler import PlainPolicy, Scheduler
 
 MEDIA = Media()
 RED = MEDIA.put(Image.new("RGB", (112, 56), "red"))

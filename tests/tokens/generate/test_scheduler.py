@@ -23,8 +23,8 @@ from tests.tokens.generate.support import NEWER, Asked, Passes, answered, each_f
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.plugins.worlds.tiny import tiny_weights
+from saccade.tokens.decoder import PlainPolicy, Scheduler, shared_length
 from saccade.tokens.prompt import Prompt, build_prompt
-from saccade.tokens.scheduler import PlainPolicy, Scheduler, shared_length
 
 MEDIA = Media()
 PICTURES = [MEDIA.put(Image.effect_noise((112, 56 + 28 * (n % 3)), 30 + 9 * n).convert("RGB")) for n in range(12)]

@@ -23,14 +23,12 @@ from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.record.content import Message, ParseError
 from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, Trajectory, Turn
-from saccade.tokens.batch import Collator, token_row
-from saccade.tokens.build import TokenStream, token_trajectory
-from saccade.tokens.decoder import TransformersEngine
+from saccade.tokens.batch import Collator, TokenStream, token_row, token_trajectory
+from saccade.tokens.decoder import PlainPolicy, Scheduler, TransformersEngine
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.local_model import LocalModel
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt
-from saccade.tokens.scheduler import PlainPolicy, Scheduler
 from saccade.tokens.turn import TurnRequest
 from saccade.training.weights import TokenScorer
 

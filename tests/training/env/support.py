@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import settings
 from PIL import Image
 
-from saccade.dialects.registry import DIALECTS, load_dialect, presets
+from saccade.dialects.base import DIALECTS, load_dialect, presets
 from saccade.media.store import MediaStore
 from saccade.record.content import VideoPart
 from saccade.record.execution import Status

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.training.env.support import ANSWER, CODE, environment, result, tasks, tasks_for, tools_for
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.media.store import MediaStore
 from saccade.record.trajectory import EpisodeLimits
 from saccade.sandbox.scripted import ScriptedSandbox

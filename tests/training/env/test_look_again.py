@@ -29,7 +29,7 @@ from tests.training.env.support import (
     video_task,
 )
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.settings import SessionLimits
 from saccade.errors import IsolationError, RegistryError, SandboxLostError, SettingsError
 from saccade.media.decode import MediaSettings

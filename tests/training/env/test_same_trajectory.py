@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.training.env.support import CODE, EVERY_DIALECT, EXAMPLES, result, tasks, tasks_for, tools_for
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped

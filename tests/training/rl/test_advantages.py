@@ -12,7 +12,6 @@ from tests.training.rl.support import group
 
 from saccade.rewards.reward import TurnPart
 from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
-from saccade.training.rl.advantages import Grpo, Rloo, TurnLevel
 from saccade.training.rl.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.training.rl.rollout import (
     Array,
@@ -25,7 +24,7 @@ from saccade.training.rl.rollout import (
     per_token,
     standardised,
 )
-from saccade.training.rl.select import KeepAll, OversampleFilterRank, Selection
+from saccade.training.rl.select import Grpo, KeepAll, OversampleFilterRank, Rloo, Selection, TurnLevel
 
 
 def sequences(rollouts: list[Rollout]) -> list[float]:

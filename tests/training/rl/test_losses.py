@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor
 
-from saccade.training.rl.advantages import K3
 from saccade.training.rl.recipe import RlLossSettings
+from saccade.training.rl.select import K3
 from saccade.training.rl.step import (
     ClipBounds,
     LossInputs,

@@ -9,7 +9,7 @@ import pytest
 
 from saccade.core.recipes import find_recipe, recipe_names
 from saccade.core.settings import load_settings, save_settings
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.flow import limits_with
 from saccade.errors import RegistryError, SettingsError
 from saccade.record.trajectory import EpisodeLimits
@@ -18,9 +18,8 @@ from saccade.rewards.judges.model import fines_form
 from saccade.tasks.benchmarks.registry import load_card
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of
 from saccade.tasks.sources.task_set import expanded, open_tasks
-from saccade.training.rl.advantages import Grpo, TurnLevel
 from saccade.training.rl.recipe import Recipe, RlLossSettings, load_recipe
-from saccade.training.rl.select import TAIL_PATCH, OversampleFilterRank
+from saccade.training.rl.select import TAIL_PATCH, Grpo, OversampleFilterRank, TurnLevel
 
 NAMES = ["pyvision-image", "pyvision-video", "codedance", "vista-r1", "codev"]
 MINIMAL = 'dialect = "codev@1"\n[reward]\npreset = "deepeyes@1"\n[rounds]\ngroups = 1\n'

@@ -13,8 +13,7 @@ from tests.tiny import tiny_folder
 from tests.training.rl.policies import Noise, TinyPolicy, full_logprobs, policy
 
 from saccade.core.retry import RetryPolicy
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.flow import Plan
 from saccade.errors import SandboxClosedError, SandboxLostError, SettingsError, TrainingError
 from saccade.media.store import MediaStore
@@ -26,7 +25,7 @@ from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.pool import SandboxPool
 from saccade.sandbox.remote import RemoteSandbox
-from saccade.tokens.build import PromptDelta, TokenStream
+from saccade.tokens.batch import PromptDelta, TokenStream
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.segments import SegmentKind
 from saccade.tokens.turn import TurnRequest

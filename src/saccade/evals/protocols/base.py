@@ -24,8 +24,8 @@ from saccade.core.registry import Registry, is_a
 from saccade.episode.regions import PictureReader, Region, regions
 from saccade.errors import RecordError, RegistryError
 from saccade.evals.intervals import DRAWS, Interval, of_mean, wilson
-from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 from saccade.record.codec import dumps, loads
+from saccade.record.content import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 from saccade.record.trajectory import CORRECT, Trajectory
 from saccade.rewards.reward import JudgeVerdict
 

@@ -17,8 +17,7 @@ from saccade.evals.protocols.base import Findings, Mean, Protocol, Rate, Rates, 
 from saccade.evals.rows import natural
 from saccade.grading.registry import grade_of
 from saccade.media.modes import policy
-from saccade.record.base import Name, Record, Text, clean_text
-from saccade.record.content import ImagePart, VideoPart
+from saccade.record.content import ImagePart, Name, Record, Text, VideoPart, clean_text
 from saccade.record.trajectory import CORRECT, Trajectory, conversation
 from saccade.rewards.reward import calls
 
@@ -248,7 +247,6 @@ def findings(rows: Sequence[ConfidenceRow], about: StudiedRun) -> Confidence:
 
 
 def _exactly(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
-    """Return the accuracy of the samples with each value of `number`."""
     values = sorted({value for row in rows if (value := number(row)) is not None})
     columns = [[row.correct if number(row) == value else None for row in rows] for value in values]
     counts = [sum(number(row) == value for row in rows) for value in values]
@@ -390,7 +388,7 @@ def token_findings(rows: Sequence[TokenUsageRow], about: StudiedRun) -> TokenEco
 
 
 def point(label: str, rows: Sequence[TokenUsageRow]) -> TokenPoint:
-    """Return some samples as a point."""
+    """Return the point of some samples in the plot: their mean accuracy and mean tokens."""
     rates = Rates(rows)
     means = rates.means([[getattr(row, amount) for row in rows] for amount in _AMOUNTS])
     return TokenPoint(
@@ -402,7 +400,7 @@ def point(label: str, rows: Sequence[TokenUsageRow]) -> TokenPoint:
 
 
 def _estimated(shown: Sequence[ImagePart | VideoPart], budget: str) -> int | None:
-    """Return visual tokens by the sizes of the pictures; None where one cannot be reckoned so."""
+    """Return visual tokens by the sizes of the pictures; None if one of them cannot be estimated."""
     rule = policy(budget)
     if rule is None or any(isinstance(part, VideoPart) for part in shown):
         return None

@@ -14,19 +14,17 @@ from typing import Final, Literal
 from pydantic import Field, NonNegativeInt
 
 from saccade.core.registry import did_you_mean
-from saccade.dialects.base import Fault, FaultKind, failure, find_tag_faults
-from saccade.dialects.registry import recorded_dialect
+from saccade.dialects.base import Fault, FaultKind, failure, find_tag_faults, recorded_dialect
 from saccade.dialects.text import blocks, outside_thoughts
 from saccade.episode.looks import parsed
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.base import MOST_EXAMPLES, Findings, Protocol, Rate, Rates, SampleRow, Studied, StudiedRun
 from saccade.evals.protocols.faithfulness import JudgeVerdicts, box_verdicts
 from saccade.grading.clean import folded
-from saccade.record.base import Name, Record, Text
-from saccade.record.content import Code, ParseError, ToolCall
+from saccade.record.content import Code, Name, ParseError, Record, Text, ToolCall
 from saccade.record.execution import Execution, Status
 from saccade.record.trajectory import CORRECT, FinishReason, Trajectory, Turn
-from saccade.rewards.judges.box import BoxRule, containment
+from saccade.rewards.judges.answer import BoxRule, containment
 from saccade.rewards.reward import calls, silent, succeeded
 from saccade.tools.context import Problem, ProblemKind
 from saccade.tools.registry import own_name, recorded_tool
@@ -49,7 +47,6 @@ class ErrorClass(StrEnum):
 
     @property
     def words(self) -> str:
-        """What it is called."""
         return _TITLES[self]
 
     @property
@@ -90,7 +87,6 @@ class ErrorRow(SampleRow):
     """Of the estimated classes: those that nothing here could tell, for want of gold or of a judge."""
 
     def has(self, error: ErrorClass) -> bool:
-        """Whether an error of that class is in the sample."""
         return any(step.error is error for step in self.errors)
 
 

@@ -26,10 +26,9 @@ from saccade.evals.protocols.base import (
 )
 from saccade.evals.rows import natural
 from saccade.models.base import MediaReader, Model
-from saccade.record.base import Record, Sha256, Text
-from saccade.record.content import ImagePart
+from saccade.record.content import ImagePart, Record, Sha256, Text
 from saccade.record.trajectory import Trajectory, Turn
-from saccade.rewards.judges.box import BoxJudge, BoxRule
+from saccade.rewards.judges.answer import BoxJudge, BoxRule
 from saccade.rewards.judges.client import JudgeClient, PatientRules, client_of
 from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules, prompt_mark
 from saccade.rewards.reward import JudgeVerdict, NoVerdict, calls
@@ -122,7 +121,6 @@ class _Boxes:
         self.full = {item.part.sha256 for item in trajectory.task.media}
 
     def turn(self, number: int, parts: Sequence[ImagePart]) -> tuple[JudgeVerdict, ...]:
-        """Return the verdicts on the pictures of one turn."""
         said = [region for region in self.regions if region.turn == number and region.said and not region.picture]
         loose = [part for part in parts if part.sha256 not in self.seen and part.sha256 not in self.full]
         # One figure may show all that was cut out; as many pictures as regions come in the same order.

@@ -11,14 +11,13 @@ from typing import Final, Literal
 
 from pydantic import FiniteFloat, NonNegativeInt
 
-from saccade.dialects.registry import recorded_dialect
+from saccade.dialects.base import recorded_dialect
 from saccade.episode.looks import parsed
 from saccade.episode.regions import Region
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.base import Findings, Mean, Protocol, Rate, Rates, SampleRow, Studied, StudiedRun
 from saccade.evals.rows import natural
-from saccade.record.base import Name, Record, Text
-from saccade.record.content import Code, ImagePart, ToolCall, VideoPart
+from saccade.record.content import Code, ImagePart, Name, Record, Text, ToolCall, VideoPart
 from saccade.record.execution import Execution, HostedCall, Status
 from saccade.record.trajectory import Trajectory, Turn
 from saccade.rewards.reward import is_call
@@ -333,7 +332,6 @@ class _Walk:
             self.visit(node)
 
     def visit(self, node: ast.AST) -> None:
-        """Visit a node and everything in it."""
         match node:
             case ast.FunctionDef(name=name, body=body) | ast.AsyncFunctionDef(name=name, body=body):
                 inside = _Walk(self.reader, Did())
@@ -366,7 +364,6 @@ class _Walk:
         self.loops -= looped
 
     def is_computed(self, node: ast.AST) -> bool:
-        """Whether a number was computed for this expression."""
         match node:
             case ast.Name(id=name):
                 return name in self.reader.computed
@@ -501,7 +498,6 @@ class _Walk:
         return ""
 
     def _made(self, node: ast.Call, func: ast.expr, args: list[ast.expr]) -> str:
-        """Return the same of a call."""
         name = self._dotted(func)
         method = func.attr if isinstance(func, ast.Attribute) else ""
         owner = self._picture(func.value) if isinstance(func, ast.Attribute) else ""

@@ -113,7 +113,6 @@ class VideoClip:
 
     @property
     def tokens(self) -> int:
-        """Features of all steps."""
         return self.grid[0] * self.step_tokens
 
     def size(self, width: int, height: int) -> tuple[int, int]:

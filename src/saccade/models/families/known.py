@@ -81,7 +81,6 @@ class QwenVl(ModelFamily):
         return image.resize((width, height), resample=image_processor.resample)
 
     def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
-        """Count from the grids."""
         merged = config.vision_config.spatial_merge_size**2
         return tuple(int(patches) // merged for patches in made["image_grid_thw"].prod(-1))
 
@@ -174,7 +173,6 @@ class Gemma(ModelFamily):
         return image
 
     def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
-        """Count as the processor does."""
         return tuple(int(count) for count in made["num_soft_tokens_per_image"])
 
 
@@ -286,7 +284,6 @@ class InternVl(ModelFamily):
     """A family whose features are counted by tiles."""
 
     def picture(self, tokens: int) -> tuple[Piece, ...]:
-        """Return the placeholders of all its tiles in one row."""
         return (SpecialToken("<img>"), *(SpecialToken(self.placeholder),) * tokens, SpecialToken("</img>"), "\n")
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:

@@ -483,7 +483,6 @@ class AnthropicModel(HostedModel):
         return fields
 
     def batch_api(self) -> BatchApi:
-        """Return the batch API of Anthropic."""
         return AnthropicBatches(self._client)
 
     def _read_body(self, body: Any, answer: PartialAnswer) -> None:

@@ -329,7 +329,6 @@ class GeminiModel(HostedModel):
                 answer.finish = FinishReason.TOOL_CALL if answer.calls else FinishReason.STOP
 
     def batch_api(self) -> BatchApi:
-        """Return the batch API of Gemini."""
         return GeminiBatches(self._client, self._package, self._endpoint.model)
 
     def _read_body(self, body: Any, answer: PartialAnswer) -> None:
@@ -351,7 +350,6 @@ class GeminiModel(HostedModel):
         await read_stream(stream, read, answer, close=stream.aclose, cuts=cuts)
 
     async def close(self) -> None:
-        """Give back the connections."""
         await self._http.aclose()
 
     def failure(self, error: Exception) -> SaccadeError | None:

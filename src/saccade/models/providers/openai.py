@@ -29,10 +29,11 @@ from saccade.models.batches import BatchApi, OpenAIBatches
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import OtherMannerError, RefusedParameterError
 from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream, refuse_hosted
-from saccade.models.manners import USUAL, Manners
 from saccade.models.pictures import NO_RULES, PictureRules, encoded_picture, frames_not_chosen
 from saccade.models.registry import PROVIDERS, Provider
 from saccade.models.thinking import (
+    USUAL,
+    Manners,
     azure_thinking,
     compatible_thinking,
     openai_thinking,

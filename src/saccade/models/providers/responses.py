@@ -112,7 +112,6 @@ class ResponseReader:
         """What goes back before the next call."""
 
     def piece(self, sent: Sent, *, asked_whole: bool = False) -> None:
-        """An event of a stream, or the response as a whole."""
         if sent.whole is not asked_whole:
             self._answer.bend("whole" if sent.whole else "streamed")
         if sent.whole:
@@ -310,7 +309,6 @@ class ResponsesModel(HostedModel):
             await self._fetch(fields, reader)
 
     def batch_api(self) -> BatchApi:
-        """Return the batch API of OpenAI."""
         return OpenAIBatches(self._client, self._endpoint.model, "/v1/responses")
 
     def _read_body(self, body: Any, answer: PartialAnswer) -> None:

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import RecordError, SaccadeError, UnavailableError
 from saccade.media.store import MediaStore
-from saccade.record.base import Record, clean_text
 from saccade.record.codec import loads
 from saccade.record.content import (
     Action,
@@ -29,15 +28,17 @@ from saccade.record.content import (
     Message,
     ParseError,
     Part,
+    Record,
     Role,
     TextPart,
     ToolCall,
     VideoPart,
+    clean_text,
 )
 from saccade.record.execution import Execution, HostedCall
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, TokenCounts, Trajectory, Turn
-from saccade.training.sft.curate.stage import Media
+from saccade.training.sft.curate.pipeline import Media
 from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, write_documents
 
@@ -302,7 +303,7 @@ def _totals(turns: Iterable[Turn], steps: int) -> Row:
 
 
 def is_own(document: atif.Trajectory) -> bool:
-    """Whether Saccade wrote it."""
+    """Return whether Saccade wrote the document."""
     return isinstance((document.extra or {}).get(SPACE), dict)
 
 
@@ -313,7 +314,7 @@ def own_media(document: atif.Trajectory) -> Iterator[tuple[str, Row]]:
 
 
 def read_own(document: atif.Trajectory, media: MediaByPath) -> Trajectory:
-    """Return the trajectory. `media` is path -> what lies there.
+    """Return the trajectory of a document that Saccade wrote. `media` maps each path to the file there.
 
     Raises:
         RecordError: a step has lost its `extra.saccade`, a field is unknown or wrong, a picture is not among `media`.

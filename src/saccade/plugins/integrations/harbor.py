@@ -18,7 +18,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final
 
-from saccade.core.plugins import DISTRIBUTION
+from saccade.core.registry import DISTRIBUTION
 from saccade.core.settings import Settings, to_toml
 from saccade.dialects.question import question_text
 from saccade.errors import DataError
@@ -86,7 +86,6 @@ class _HarborForm:
     settings = HarborSettings
 
     def write(self, task: Task, store: MediaStore, root: Path, settings: HarborSettings) -> Path:
-        """Write the folder of a task, as `write_harbor_task`."""
         return write_harbor_task(task, store, root, settings.requirement)
 
 

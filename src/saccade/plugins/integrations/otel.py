@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from saccade.core.disk import atomic_file
-from saccade.core.plugins import install, own_version
+from saccade.core.registry import install, own_version
 from saccade.errors import RecordError, SettingsError, UnavailableError
 from saccade.models.registry import PROVIDERS, Provider
 from saccade.record.content import Action, Code, Message, TextPart, ToolCall

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, Receive, Scope, Send, send_json
 from saccade.episode.ask import Question
 from saccade.errors import UnavailableError

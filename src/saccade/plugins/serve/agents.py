@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Self
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import DIALECTS
+from saccade.dialects.base import DIALECTS, Dialect
 from saccade.episode.ask import AskSettings, check_speaks, planned, suited
 from saccade.episode.drive import EventCallback, begun, run_episode, unwatched
 from saccade.episode.flow import Ask, Event, Plan
@@ -81,7 +80,6 @@ class AgentMetrics:
         self._refusals[str(status)] += 1
 
     def text(self) -> str:
-        """Return all of it."""
         count = sum(self._ends.values())
         lines = [
             *_gauge("saccade_requests_active", "Episodes that are being played.", self.active),
@@ -184,7 +182,6 @@ class ServedEpisode:
         self._task.add_done_callback(lambda _: then())
 
     async def turns(self) -> AsyncIterator[Turn]:
-        """Each turn once it is complete, to the last."""
         while (turn := await self._turns.get()) is not None:
             yield turn
 
@@ -205,7 +202,6 @@ class ServedEpisode:
             await self._task
 
     def data_url(self, part: ImagePart) -> str:
-        """Return a picture of the episode."""
         return data_url(self.store.get_bytes(part.sha256))
 
     def _add(self, turns: tuple[Turn, ...]) -> None:
@@ -265,7 +261,6 @@ class Slots:
 
     @property
     def taken(self) -> bool:
-        """Whether one has to wait for a place."""
         return self._free.locked()
 
     def check(self) -> None:

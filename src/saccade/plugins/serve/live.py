@@ -105,7 +105,6 @@ class LiveEvents:
         )
 
     def _text(self, piece: str) -> str:
-        """Return `piece` and all the text behind it that is there already, as one event."""
         again = not piece
         while self._heard and isinstance(following := self._heard[0], Wrote):
             self._heard.popleft()
@@ -348,7 +347,7 @@ _EXAMPLES: Final[Mapping[str, _Entry]] = {
 
 
 def examples() -> list[dict[str, Any]]:
-    """Return all of them as JSON: `name`, `family`, `seconds`, `tiny`, `dialects`, `question`, `choices`, `media`
+    """Return the examples as JSON: `name`, `family`, `seconds`, `tiny`, `dialects`, `question`, `choices`, `media`
     (types), `thumbnail`.
 
     One that cannot be drawn here, since a package or its world is missing, has `name`, `family`, `seconds`, `problem`.
@@ -443,7 +442,6 @@ class LivePage:
         self._checks = asyncio.Semaphore(_CHECKS)
 
     def routes(self) -> list[Route]:
-        """Return the routes of the page."""
         return [
             Route(PAGE, _page),
             Route("/live/about", self._guarded(self._about)),

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from saccade.core.disk import disk_words
-from saccade.core.plugins import install, own_version
+from saccade.core.registry import install, own_version
 from saccade.core.web import LOCAL_NAMES, OTHER_HOST, AsgiApp, BearerGate, OwnNames
 from saccade.dialects.base import with_notes
 from saccade.errors import SaccadeError, UnavailableError

@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from saccade.core.plugins import install, own_version
+from saccade.core.registry import install, own_version
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
 from saccade.errors import (
     IsolationError,
@@ -110,7 +110,6 @@ class SandboxService:
 
     @property
     def sessions(self) -> int:
-        """Number of sessions that are open."""
         return len(self._table)
 
     async def put_picture(self, sha256: str, png: bytes) -> None:
@@ -150,7 +149,6 @@ class SandboxService:
         await self._table.end(name)
 
     async def branch(self, name: str, body: bytes) -> None:
-        """Open branches; the body is a frame of `names`."""
         fields, _ = wire.unpack(body)
         names = wire.texts(wire.keys(fields, frozenset({"names"})), "names", most=self.settings.max_sessions)
         if len(set(names)) != len(names) or not all(wire.is_hex(branch, 32) for branch in names):
@@ -185,7 +183,6 @@ class SandboxService:
         return await self._table.answer(name, call)
 
     async def cancel(self, name: str, number: int) -> None:
-        """Cancel a call."""
         await self._table.cancel(name, number)
 
     async def _bindings(self, client: str, fields: object) -> dict[str, Binding]:
@@ -279,7 +276,6 @@ class _Asked:
 
     @property
     def name(self) -> str:
-        """The client's name for a session."""
         return _hex(self.request.path_params["name"], 32)
 
     @property
@@ -288,7 +284,6 @@ class _Asked:
 
     @property
     def number(self) -> int:
-        """Of a call."""
         number: int = self.request.path_params["number"]
         if not 1 <= number < 1 << 62:
             raise ProtocolError("calls are numbered from 1.")

@@ -82,7 +82,6 @@ class SessionTable:
         await self._opened(hosted)
 
     async def branch(self, name: str, names: Sequence[str]) -> None:
-        """Open the sessions `names` as branches of the session `name`."""
         parent = self._find(name)
         session = await self._opened(parent)
         fingerprint = f"branch of {name}: {' '.join(names)}"
@@ -416,7 +415,6 @@ class AwaitedPictures:
             waiter.set_exception(DecodeError(f"the client cannot decode the picture: {reason}"))
 
     def close(self) -> None:
-        """Release every waiter with an error."""
         with self._lock:
             waiting, self._open = list(self._open.values()), {}
         for waiter in waiting:

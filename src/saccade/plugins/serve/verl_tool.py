@@ -82,7 +82,6 @@ class VerlToolFace:
         self._running, self._started = 0, time.monotonic()
 
     def add_to(self, app: FastAPI) -> None:
-        """Add the routes."""
         app.add_api_route("/get_observation", self.get_observation, methods=["POST"])
         app.add_api_route("/solve", self.solve, methods=["POST"])
         app.add_api_route("/health", self.health, methods=["GET"])

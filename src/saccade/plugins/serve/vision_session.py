@@ -49,7 +49,6 @@ class MediaFolder:
         self._users = 0
 
     def enter(self) -> MediaStore:
-        """Return one more session uses it."""
         self._users += 1
         return self.store
 
@@ -264,7 +263,6 @@ class McpSettings(BaseModel):
 
     @property
     def media(self) -> OwnMediaSettings:
-        """Limits of what is uploaded."""
         return OwnMediaSettings(max_bytes=self.max_upload_bytes, max_video_bytes=self.max_upload_bytes)
 
 

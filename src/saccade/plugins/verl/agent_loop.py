@@ -19,29 +19,26 @@ import torch
 from PIL import Image
 
 from saccade.core.settings import load_settings
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import MediaReader
 from saccade.models.local_weights import CheckpointTokens, load_tokens
 from saccade.models.pictures import decoded_picture
-from saccade.plugins.verl.mapping import located
+from saccade.plugins.verl.mapping import located, verl_of
 from saccade.plugins.verl.said import keep_warnings
-from saccade.plugins.verl.settings import verl_of
 from saccade.record.content import ImagePart
 from saccade.record.task import Task
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.registry import sandbox_at
-from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.settings import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture, image_parts
 from saccade.tokens.turn import ContextFullError, SampledTurn, Slot, TurnRequest, TurnState, start_turn
 from saccade.tools.toolbox import Toolbox
-from saccade.training.folder import SETTINGS
 from saccade.training.rl.engines.server import BusyClock
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.rollout import Rollout
@@ -49,6 +46,7 @@ from saccade.training.rl.rollouts import RolloutResources, RolloutTiming, Watche
 from saccade.training.rl.scoring import Scorer, load_scorer
 from saccade.training.rl.settings import RlSettings
 from saccade.training.rl.tasks import TaskList, as_list, validation_tasks
+from saccade.training.settings import SETTINGS
 
 # verl 0.9.1 decodes the ids of a rollout and gives the text, with all pictures, to the checkpoint's processor, of whose
 # output it takes the pictures' tensors alone (`AgentLoopWorker._compute_multi_modal_inputs`). In that text a program
@@ -125,7 +123,6 @@ class GroupTable(Generic[T]):
         self._groups: dict[str, _Group[T]] = {}
 
     def __len__(self) -> int:
-        """Return groups that are not over."""
         return len(self._groups)
 
     async def join(self, uid: str, number: int, count: int, play: Callable[[], Awaitable[Sequence[T]]]) -> T:
@@ -347,7 +344,6 @@ class Carried:
     """Rollouts of the group that were played again."""
 
     def packed(self) -> dict[str, bytes]:
-        """Pack as an extra field."""
         return {_FIELD: pickle.dumps(self)}
 
     @staticmethod
@@ -364,7 +360,6 @@ class EpisodeWorker:
     def __init__(
         self, settings: RlSettings, out: Path, sandbox: Sandbox, dialect: Dialect, tools: Toolbox | None
     ) -> None:
-        """Use `open_worker`."""
         self.settings, recipe = settings, settings.recipe
         self.groups: GroupTable[PlayedRollout] = GroupTable(verl_of(settings).turn_seconds)
         self.store = MediaStore(out / "rollouts" / MEDIA, limits=recipe.media.limits)

@@ -27,7 +27,7 @@ import torch
 from saccade.core import sync
 from saccade.core.disk import begin_folder, finish_folder, one_writer, write_atomic
 from saccade.core.settings import save_settings
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.run_folder import MEDIA, RunFolder
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.media.store import MediaStore
@@ -44,13 +44,12 @@ from saccade.plugins.verl.mapping import (
     training_rows,
     validation_rows,
     verl_lines,
+    verl_of,
     write_rows,
 )
 from saccade.plugins.verl.said import SAID, SaidAgain
-from saccade.plugins.verl.settings import verl_of
 from saccade.sandbox.registry import is_local, sandbox_at
-from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
-from saccade.training.folder import SETTINGS, check_folder
+from saccade.tasks.sources.settings import LEFT_OUT, BrokenTasks
 from saccade.training.rl.curriculum import chosen_before
 from saccade.training.rl.engines.judge_server import check_judge, judge_server
 from saccade.training.rl.engines.vllm_process import GuardedProcess, visible_gpus
@@ -68,6 +67,7 @@ from saccade.training.rl.scoring import load_scorer
 from saccade.training.rl.select import Selection
 from saccade.training.rl.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings, check_trainer
 from saccade.training.rl.tasks import TaskList, as_list, open_checked, validation_tasks, warn_of_run
+from saccade.training.settings import SETTINGS, check_folder
 
 # Where the folder of the last checkpoint is gone, verl 0.9.1 begins anew, and where the place in the data set is
 # missing, with the first tasks again; it only logs that. So both are checked before verl is started.

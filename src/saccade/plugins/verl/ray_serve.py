@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import MediaError, UnavailableError
 from saccade.plugins.verl.local_ray import START_SECONDS, local_ray
 from saccade.record.execution import Status
@@ -81,7 +81,6 @@ class ToolReplica:
         self._lost = 0
 
     async def call(self, job: ReplicaJob) -> ReplicaReply:
-        """Return the reply to a job."""
         try:
             for kind, name, data in job.media:
                 await self._media.put(kind, name, data)
@@ -94,7 +93,6 @@ class ToolReplica:
         return result
 
     async def unready(self) -> dict[str, str]:
-        """As `ToolBackend.unready`, of the group."""
         return await self._backend.unready()
 
     def check_health(self) -> None:

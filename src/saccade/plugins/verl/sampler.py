@@ -24,12 +24,12 @@ from saccade.core.settings import load_settings
 from saccade.errors import TrainingError
 from saccade.plugins.verl.agent_loop import Carried
 from saccade.plugins.verl.launch import VerlJournal
+from saccade.plugins.verl.mapping import verl_of
 from saccade.plugins.verl.said import keep_warnings
-from saccade.plugins.verl.settings import verl_of
-from saccade.training.folder import SETTINGS
 from saccade.training.rl.rollout import Rollout, RolloutGroup, group_of
 from saccade.training.rl.settings import RlSettings
 from saccade.training.rl.step import check_judged, check_lost
+from saccade.training.settings import SETTINGS
 
 _log = logging.getLogger(__name__)
 _LOOK = 0.5
@@ -48,7 +48,6 @@ class QueuedRollout:
 
     @property
     def uid(self) -> str:
-        """Of its group."""
         return self.key.split("_")[0]
 
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from saccade.plugins.verl.mapping import check_family, check_on_verl, notes, verl_lines
-from saccade.plugins.verl.settings import VerlSettings
+from saccade.plugins.verl.mapping import VerlSettings, check_family, check_on_verl, notes, verl_lines
 from saccade.training.memory_passes import family_of_checkpoint
 from saccade.training.rl.settings import RlSettings, check_settings
 

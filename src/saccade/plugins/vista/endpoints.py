@@ -23,7 +23,7 @@ import httpx
 from pydantic import Field, TypeAdapter
 
 from saccade.core.http import Server, is_outage
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.core.retry import OutageError, RetryPolicy, retry_after
 from saccade.errors import (
     MissingMediaError,
@@ -158,12 +158,10 @@ class VlmPrompt(ToolModel):
     prompt: str
 
     def filled(self, question: str) -> str:
-        """Return the prompt with the caller's question in its place."""
         return self.prompt.replace("{question}", question)
 
     @property
     def asks(self) -> bool:
-        """Whether it has a place for a question."""
         return "{question}" in self.prompt
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from pydantic import Field
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext
@@ -224,7 +224,6 @@ class Ocr(Tool[OcrArguments, OcrResult]):
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Load the three models."""
         with self._lock:
             if self._engine is None:
                 self._engine = _load()

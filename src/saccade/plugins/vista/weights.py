@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 from pydantic import Field
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
 from saccade.media.modes import MAX_ASPECT_RATIO
 from saccade.tools.base import Tool, ToolOutcome
@@ -83,7 +83,6 @@ class Placed:
 
     @property
     def hub(self) -> dict[str, Any]:
-        """Arguments of every `from_pretrained`."""
         revision = {"revision": self.setup.revision} if self.setup.revision else {}
         return {"trust_remote_code": False, **revision}
 
@@ -147,7 +146,6 @@ class CheckpointTool(Tool[A, R], Generic[A, R, S]):
         return None
 
     def load(self) -> None:
-        """Load the weights now."""
         self._slot.get()
 
     def run(self, arguments: A, context: ToolContext) -> ToolOutcome[R]:
@@ -377,7 +375,7 @@ class GroundingArguments(LookArguments):
 
 
 class GroundedBox(ToolModel):
-    """One thing, in pixels of the whole image."""
+    """A thing that was found; its box is in pixels of the whole image."""
 
     box: tuple[float, float, float, float]
     phrase: str
@@ -511,7 +509,6 @@ def suppressed(rows: Sequence[tuple[float, Part, str]], overlap: float) -> list[
 
 
 def _overlap(a: Part, b: Part) -> float:
-    """Return the intersection over union."""
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     if width <= 0 or height <= 0:
         return 0.0

@@ -26,9 +26,9 @@ from rich.text import Text
 
 from saccade.cli.output import AsJson, counted, plain_console, print_json
 from saccade.core.disk import one_writer
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.core.settings import Settings
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES, RunFolder
@@ -39,9 +39,9 @@ from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import CORRECT, Sampling, Score, Trajectory
-from saccade.rewards.registry import ExactMatch
+from saccade.rewards.reward import ExactMatch
 from saccade.sandbox.local import LocalSandbox
-from saccade.training.sft.synth.jobs import Jobs
+from saccade.training.sft.synth.makers import Jobs
 from saccade.training.sft.synth.settings import SynthSettings
 
 if TYPE_CHECKING:
@@ -382,7 +382,6 @@ class ExamRow:
     target: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return JSON for a file."""
         return asdict(self)
 
 
@@ -405,7 +404,6 @@ async def hold_exam(exam: Exam, n: int, model: Model, out: Path, tell: Tell = _q
 
 
 async def _sat(name: str, settings: SynthSettings, model: Model, out: Path, tell: Tell) -> int:
-    """Return right answers to the tasks of `settings`."""
     dialect = load_dialect(settings.dialect)
     folder = RunFolder(out)
     listed = Jobs(settings)

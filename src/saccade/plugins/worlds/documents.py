@@ -100,7 +100,6 @@ def _filled(rng: Rng, name: str) -> str:
 def _row(
     pen: ImageDraw.ImageDraw, y: int, texts: tuple[str, ...], columns: tuple[int, ...], *, bold: bool = False
 ) -> Box:
-    """Print texts in one row; the box around them."""
     face = font(_SIZE, "sans-bold" if bold else "sans")
     # On one line: the top of capitals is the same, that of small letters is not.
     boxes = []

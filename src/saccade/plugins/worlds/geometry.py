@@ -51,17 +51,14 @@ class Sheet:
 
     @property
     def pen(self) -> ImageDraw.ImageDraw:
-        """A pen for the picture."""
         return ImageDraw.Draw(self.picture)
 
     def lines(self, points: Sequence[Point], *, closed: bool = False) -> None:
-        """Draw a chain of straight lines."""
         pixels = [to_pixel(point) for point in points]
         for a, b in zip(pixels, pixels[1:] + pixels[:1] if closed else pixels[1:], strict=False):
             self.pen.line((a, b), fill=self.line, width=self.width)
 
     def circle(self, centre: Point, radius: int) -> None:
-        """Draw the outline of a circle."""
         x, y = to_pixel(centre)
         self.pen.ellipse((x - radius, y - radius, x + radius, y + radius), outline=self.line, width=self.width)
 
@@ -74,7 +71,6 @@ class Sheet:
         self.pen.arc((x - radius, y - radius, x + radius, y + radius), start, end, fill=self.line, width=2)
 
     def right_angle(self, corner: Point, a: Point, b: Point, side: int = 14) -> None:
-        """Draw the small square of a right angle at `corner`."""
         first, second = toward(corner, a, side), toward(corner, b, side)
         middle = (first[0] + second[0] - corner[0], first[1] + second[1] - corner[1])
         self.lines([first, middle, second])

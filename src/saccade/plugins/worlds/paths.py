@@ -175,7 +175,6 @@ def _tree(rng: Rng, columns: int, rows: int) -> frozenset[Edge]:
 
 
 def _way(edges: frozenset[Edge], start: Cell, end: Cell) -> list[Cell]:
-    """Return the cells from start to end, both included."""
     came: dict[Cell, Cell] = {start: start}
     front = [start]
     while end not in came:
@@ -206,7 +205,6 @@ def _cut(rng: Rng, edges: frozenset[Edge], way: list[Cell], start: Cell, others:
 def _picture(
     rng: Rng, pitch: int, size: tuple[int, int], opened: frozenset[Edge], dots: dict[Cell, str]
 ) -> tuple[Image.Image, dict[Cell, Box]]:
-    """Return the drawn maze, and the box of every dot."""
     columns, rows = size
     wall = rng.integer(2, max(2, pitch // 10))
     left, top = rng.integer(10, 40), rng.integer(10, 40)

@@ -343,7 +343,6 @@ def _turned(text: NDArray[np.uint8], degrees: int) -> NDArray[np.uint8]:
 
 
 def _colours(rng: Rng, kind: TextKind, faintest: int) -> tuple[Colour, Colour]:
-    """Draw colours of the paper and of the ink."""
     if kind == "dark":
         level, more = rng.integer(4, 20), rng.integer(faintest, faintest + 6)
         return (level, level, level), (level + more, level + more, level + more)

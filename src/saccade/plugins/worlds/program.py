@@ -43,7 +43,6 @@ Parts = dict[str, tuple[str, frozenset[str]]]
 
 @cache
 def _parts(module: ModuleType) -> tuple[Parts, Parts]:
-    """Return the imports and the definitions of a module."""
     source = inspect.getsource(module)
     lines = source.splitlines()
     imports: Parts = {}

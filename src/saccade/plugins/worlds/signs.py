@@ -61,7 +61,6 @@ class Sign:
 
     @property
     def name(self) -> str:
-        """The sign as a question names it."""
         return f"{self.colour} {self.shape} sign"
 
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from pydantic import Field
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import SettingsError, UnavailableError
-from saccade.plugins.worlds import reading, reading_video
+from saccade.plugins.worlds import reading
 from saccade.plugins.worlds.canvas import COLOURS, Box, Colour, blank, free_place
 from saccade.plugins.worlds.charts.frame import decimal_text
 from saccade.plugins.worlds.program import compose
@@ -120,7 +120,6 @@ class Thing:
 
     @property
     def name(self) -> str:
-        """Such as `red circle`."""
         return f"{self.colour} {self.shape}"
 
     def box(self, frame: int) -> Box:
@@ -256,7 +255,6 @@ class Length:
 
     @property
     def half(self) -> int:
-        """Frames in half a second."""
         return self.fps // 2
 
     def span(self, first: int, end: int) -> Span:
@@ -487,7 +485,7 @@ def draw(rng: Rng, knobs: VideoKnobs) -> WorldSample:
         answer=asked.answer,
         answer_type=asked.answer_type,
         choices=asked.choices,
-        program=compose(reading, reading_video, last="video = video_clue_0\n" + asked.lines),
+        program=compose(reading, last="video = video_clue_0\n" + asked.lines),
         difficulty=(scene.frames / 900 + len(scene.things) / 8) / 2,
         tags=(kind, codec),
         notes=notes,

@@ -44,7 +44,6 @@ class SectionTable:
 
     @property
     def width(self) -> int:
-        """Characters across."""
         columns = list(zip(self.heads, *(line.cells for line in self.lines), strict=True))
         lengths = [max(map(len, column)) for column in columns]
         plain = len(columns) - self.words

@@ -27,8 +27,7 @@ from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, 
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.models.exchanges import KeptModel
 from saccade.models.hosted import HostedModel
-from saccade.record.base import Record, clean_text
-from saccade.record.content import Message
+from saccade.record.content import Message, Record, clean_text
 from saccade.record.trajectory import FinishReason, Sampling
 from saccade.rewards.reward import NoVerdict
 
@@ -47,7 +46,6 @@ class Purse:
         self._who, self._kept = who, kept
 
     def is_empty(self) -> bool:
-        """Tell whether the limit is reached."""
         return self.dollars is not None and self.spent >= self.dollars
 
     def admit(self, model: Model) -> None:
@@ -102,7 +100,6 @@ class PaidModel:
         return completion
 
     async def close(self) -> None:
-        """Close the model."""
         await self.model.close()
 
 
@@ -210,7 +207,6 @@ class JudgeClient:
         return await self._model.complete(request, media, on_text=on_text)
 
     async def close(self) -> None:
-        """Close the model."""
         await self._model.close()
 
 
@@ -274,7 +270,6 @@ class _Bounded:
             return completion
 
     async def close(self) -> None:
-        """Close the model."""
         await self._model.close()
 
     def _check(self) -> None:

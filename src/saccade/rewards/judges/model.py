@@ -170,7 +170,7 @@ def model(context: JudgeContext) -> Judge:
 
 JUDGES: Final = Registry[object](
     "judges",
-    {"boxes@1": "saccade.rewards.judges.box:boxes", "model@1": f"{_HERE}:model"},
+    {"boxes@1": "saccade.rewards.judges.answer:boxes", "model@1": f"{_HERE}:model"},
     lambda value: "" if callable(value) else _members(value),
 )
 

@@ -22,8 +22,7 @@ from saccade.core.registry import did_you_mean
 from saccade.core.settings import Settings
 from saccade.errors import PromptFileError
 from saccade.models.base import MediaReader
-from saccade.record.base import Record, clean_text
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import ImagePart, Message, Record, TextPart, clean_text
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, strict_verdict
 from saccade.rewards.reward import JudgeVerdict
 
@@ -45,7 +44,6 @@ class ScoreRules(AskRules):
     as a number on the last line; or the words of the last line -> the score that each means."""
 
     def asked_with(self, prompt: PromptChoice) -> ScoreRules:
-        """Return these rules with another prompt."""
         return self.model_copy(update={"prompt_file": prompt.prompt_file, "replies": prompt.replies})
 
 
@@ -70,7 +68,6 @@ class JudgePrompt:
     """Whether it is a user's file."""
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Return the text with `values` in place of its fields."""
         return "".join(text + (values[name] if name else "") for text, name in self.pieces)
 
 
@@ -141,7 +138,6 @@ class Scale:
     """Whether every number between the lowest and the highest level is one too."""
 
     def has(self, score: float) -> bool:
-        """Tell whether `score` is one of them."""
         return min(self.levels) <= score <= max(self.levels) if self.between else score in self.levels
 
     def __str__(self) -> str:

@@ -22,8 +22,7 @@ from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card, Form, Reading, Size, SplitFiles
 from saccade.tasks.benchmarks.loaders.rows import load_loader
 from saccade.tasks.benchmarks.make_task import make_task
-from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader
-from saccade.tasks.benchmarks.row_files import FieldError, RowProblem, SourceRow, matches
+from saccade.tasks.benchmarks.row_files import FieldError, MediaFiles, RowMediaReader, RowProblem, SourceRow, matches
 from saccade.tasks.sources.settings import rotated, rotations
 
 

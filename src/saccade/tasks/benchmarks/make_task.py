@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task, right_choices
 from saccade.tasks.benchmarks.card import SAME_QUESTION, Card, Fields
-from saccade.tasks.benchmarks.media_files import RowMediaReader
 from saccade.tasks.benchmarks.row_files import (
     FieldError,
+    RowMediaReader,
     as_list,
     as_text,
     first_value,

@@ -27,8 +27,16 @@ from saccade.tasks.benchmarks.benchmark import Benchmark, card_of_split, forms_o
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.rows import load_loader
 from saccade.tasks.benchmarks.make_task import draft, task_id
-from saccade.tasks.benchmarks.media_files import MediaFiles, items
-from saccade.tasks.benchmarks.row_files import FieldError, RowProblem, SourceRow, as_text, first_value, matches
+from saccade.tasks.benchmarks.row_files import (
+    FieldError,
+    MediaFiles,
+    RowProblem,
+    SourceRow,
+    as_text,
+    first_value,
+    items,
+    matches,
+)
 
 
 def card_ids() -> tuple[str, ...]:
@@ -160,7 +168,6 @@ class DataSetCheck:
         return self.card.size.tasks is None or self.tasks in (self.card.size.tasks, self.card.size.taken)
 
     def lines(self) -> Iterator[str]:
-        """Yield the findings for a person."""
         yield f"{self.card.title} ({self.card.id})"
         if self.card.form:
             yield f"form          {self.card.form}"
@@ -257,7 +264,6 @@ class CardMatch:
 
     @property
     def rank(self) -> tuple[bool, bool, bool, int, int, int]:
-        """The larger, the likelier."""
         return (self.likely, self.named, self.media > 0, self.fields, len(self.files), self.exact)
 
 

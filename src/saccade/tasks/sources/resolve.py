@@ -14,8 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal, NamedTuple
 
-from saccade.core.plugins import missing_plugin
-from saccade.core.registry import did_you_mean
+from saccade.core.registry import did_you_mean, missing_plugin
 from saccade.core.settings import load_settings
 from saccade.errors import DataError, MissingPluginError, SettingsError
 from saccade.media.decode import broken_link
@@ -25,11 +24,27 @@ from saccade.tasks.benchmarks.benchmark import CIRCULAR, TURNED, Benchmark, turn
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.rows import RowLoader, load_loader
 from saccade.tasks.benchmarks.make_task import draft, make_task, tags_of
-from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, items
 from saccade.tasks.benchmarks.registry import cards, load_card, split_of
-from saccade.tasks.benchmarks.row_files import FieldError, RowProblem, SourceRow, first_value, matches
-from saccade.tasks.sources.folder import VIDEOS, open_table
-from saccade.tasks.sources.readers import WORLD_TASKS, SourceReader, TaskSummary, WorldReader, as_split, content_of
+from saccade.tasks.benchmarks.row_files import (
+    FieldError,
+    MediaFiles,
+    RowMediaReader,
+    RowProblem,
+    SourceRow,
+    first_value,
+    items,
+    matches,
+)
+from saccade.tasks.sources.folder import (
+    VIDEOS,
+    WORLD_TASKS,
+    SourceReader,
+    TaskSummary,
+    WorldReader,
+    as_split,
+    content_of,
+    open_table,
+)
 from saccade.tasks.sources.row_tasks import with_open
 from saccade.tasks.sources.settings import SourceSettings, rotations, shuffled
 from saccade.tasks.sources.tables import UNREAD, RowPlace
@@ -243,8 +258,7 @@ def _card(source: SourceSettings, defaults: SourceDefaults) -> SourceReader:
 
 
 def _path(source: SourceSettings, path: Path, defaults: SourceDefaults) -> SourceReader:
-    from saccade.tasks.sources.folder import TRAJECTORIES, files_in, open_table
-    from saccade.tasks.sources.readers import RecordReader
+    from saccade.tasks.sources.folder import TRAJECTORIES, RecordReader, files_in, open_table
     from saccade.tasks.sources.row_tasks import RowReader, RowTasks
 
     _refuse(source, "a file or folder", ("knobs",))
@@ -295,7 +309,6 @@ def _world(source: SourceSettings, defaults: SourceDefaults) -> SourceReader:
 
 
 def _path_of(name: str) -> tuple[Path | None, str]:
-    """Return the named path and the split that follows it."""
     if Path(name).exists():
         return Path(name), ""
     before, colon, split = name.rpartition(":")

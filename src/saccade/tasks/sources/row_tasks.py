@@ -19,9 +19,18 @@ from saccade.record.task import OPEN, AnswerType, Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.rows import from_verl
 from saccade.tasks.benchmarks.make_task import Draft, draft, gold_in_pixels, make_task, task_id
-from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, items
-from saccade.tasks.benchmarks.row_files import FieldError, RowProblem, as_list, as_text, first_value, missing
-from saccade.tasks.sources.readers import TaskSummary, check_media, content_of, recorded_task, summary_of
+from saccade.tasks.benchmarks.row_files import (
+    FieldError,
+    MediaFiles,
+    RowMediaReader,
+    RowProblem,
+    as_list,
+    as_text,
+    first_value,
+    items,
+    missing,
+)
+from saccade.tasks.sources.folder import TaskSummary, check_media, content_of, recorded_task, summary_of
 from saccade.tasks.sources.settings import FieldNames, SourceSettings, rotations
 from saccade.tasks.sources.tables import UNREAD, RowPlace, RowTable
 
@@ -284,7 +293,6 @@ def _shape(plain: Mapping[str, Any]) -> tuple[str, bool]:
 
 @cache
 def _card(choices: str, hint: bool, names: FieldNames) -> Card:
-    """Return a card that reads plain rows."""
     return Card.model_validate(
         {
             "id": _TASK[:-1],

@@ -25,8 +25,7 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import dumps
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
-from saccade.tasks.sources.folder import TASKS
-from saccade.tasks.sources.readers import MEDIA
+from saccade.tasks.sources.folder import MEDIA, TASKS
 from saccade.tasks.sources.task_set import OpenSource, TaskPool
 from saccade.tasks.worlds import Clip, WorldSample, contact_sheet, tile
 
@@ -87,7 +86,6 @@ def _of(part: OpenSource) -> Iterator[str]:
 
 
 def _by_name(tags: Mapping[str, int]) -> dict[str, Counter[str]]:
-    """Group tags `name=value` by name, all others as `tags`."""
     counts: dict[str, Counter[str]] = {}
     for tag, count in tags.items():
         name, equals, value = tag.partition("=")

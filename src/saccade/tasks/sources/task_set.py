@@ -27,7 +27,7 @@ from saccade.errors import DataError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import RewardParameter, Task
 from saccade.tasks.benchmarks.row_files import RowProblem
-from saccade.tasks.sources.readers import SourceReader, Spot, TaskSummary, WorldReader
+from saccade.tasks.sources.folder import SourceReader, Spot, TaskSummary, WorldReader
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader
 from saccade.tasks.sources.row_tasks import SEARCH, with_open
 from saccade.tasks.sources.settings import SourceSettings, Turns, check_weights, most_in_shares, parse_source
@@ -94,7 +94,6 @@ class OpenSource:
         return f"{self.settings}: {len(self.lights)} task{'s' * (len(self.lights) != 1)}{end}{some}"
 
     def finished(self, light: TaskSummary) -> TaskSummary:
-        """Apply the settings of the source to a summary."""
         source = self.settings
         if self._says_nothing:
             return light
@@ -222,7 +221,6 @@ class TaskPool:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """Return the ids of all tasks, source after source."""
         return tuple(self._places)
 
     @cached_property
@@ -253,7 +251,6 @@ class TaskPool:
         return self.parts[number].make(place, store)
 
     def tasks(self, store: MediaStore) -> Iterator[Task]:
-        """Make all tasks, one after the other."""
         for name in self.ids:
             yield self.make(name, store)
 
@@ -280,7 +277,6 @@ class TaskPool:
 
     @property
     def problems(self) -> tuple[RowProblem, ...]:
-        """Return the rows that give no task."""
         return tuple(problem for part in self.parts for problem in part.problems)
 
     @property
@@ -342,7 +338,6 @@ def expanded(sources: SourceList) -> tuple[SourceSettings, ...]:
 
 
 def _file_named(name: str) -> str:
-    """Return the file of the bundled mixture with this name, or else the name."""
     return str(find_recipe("sources", name)) if name in recipe_names("sources") else name
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
 
 try:
@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
         name="gymnasium",
     ) from error
 
-from saccade.rewards.registry import ExactMatch, Graded, Rewarded, Rubric
+from saccade.rewards.reward import ExactMatch, Graded, Rewarded, Rubric
 from saccade.training.env.look_again import LookAgainEnv
 from saccade.training.env.spaces import PicturesSpace, TextSpace, register_envs
 

@@ -32,9 +32,8 @@ from gymnasium import spaces
 
 from saccade.core.registry import did_you_mean
 from saccade.core.sync import CLOSE_SECONDS, LoopThread
-from saccade.dialects.base import Dialect, ToolList
+from saccade.dialects.base import Dialect, ToolList, load_dialect
 from saccade.dialects.direct import check_runs_here
-from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import Performer, trajectory, within
 from saccade.episode.flow import Ask, Effect, EpisodeOutcome, Plan, Ran, Reply, Run, Said, Stopped, flow
 from saccade.episode.settings import SessionLimits, SpeechSettings
@@ -50,11 +49,11 @@ from saccade.record.content import Action, Answer, Code, Message, ToolCall
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory, conversation, total
-from saccade.rewards.registry import Rubric, as_rubric
+from saccade.rewards.reward import Rubric, as_rubric
 from saccade.sandbox.base import Limits, Sandbox
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.sources.broken import BrokenTasks
-from saccade.tasks.sources.readers import WorldReader
+from saccade.tasks.sources.folder import WorldReader
+from saccade.tasks.sources.settings import BrokenTasks
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
 from saccade.tools.toolbox import Toolbox
 from saccade.training.env.spaces import (
@@ -151,7 +150,6 @@ class Playing:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation so far."""
         if self.outcome is None:
             return self._request.messages
         return conversation(self.outcome.prompt, self.outcome.turns)
@@ -253,7 +251,6 @@ class ListedTasks:
             raise SettingsError("two of the tasks share an id; give each its own")
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """Return a random task."""
         return self.tasks[int(rng.integers(len(self.tasks)))]
 
     def find(self, wanted: str | int) -> Task:
@@ -275,7 +272,6 @@ class WorldTasks:
     store: MediaStore
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """Return a random sample."""
         return self.find(int(rng.integers(_SAMPLES)))
 
     def find(self, wanted: str | int) -> Task:

@@ -69,7 +69,6 @@ class TextSpace(spaces.Space[str]):
         return "".join(_PIECES[index] for index in rng.integers(len(_PIECES), size=count))
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string."""
         return isinstance(x, str)
 
     def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
@@ -114,11 +113,9 @@ class PicturesSpace(spaces.Space[Pictures]):
         return tuple(rng.integers(256, size=(height, width, 3), dtype=np.uint8) for height, width in sizes)
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a tuple of such pictures."""
         return isinstance(x, tuple) and all(self._is_picture(item) for item in x)
 
     def to_jsonable(self, sample_n: Iterable[Pictures]) -> list[list[Any]]:
-        """Return nested lists of numbers."""
         return [[picture.tolist() for picture in pictures] for pictures in sample_n]
 
     def from_jsonable(self, sample_n: list[Any]) -> list[Pictures]:
@@ -149,7 +146,6 @@ def _refuse_masks(mask: object, probability: object) -> None:
 @batch_space.register(TextSpace)
 @batch_space.register(PicturesSpace)
 def _batched(space: TextSpace | PicturesSpace, n: int = 1) -> spaces.Tuple[Any]:
-    """Return `n` copies, each with its own generator."""
     rng = deepcopy(space.np_random)
     batch = spaces.Tuple([deepcopy(space) for _ in range(n)], seed=deepcopy(space.np_random))
     batch.seed([int(seed) for seed in rng.integers(2**31, size=n)])

@@ -15,8 +15,8 @@ from typing import Annotated
 from pydantic import Field, NonNegativeInt
 
 from saccade.errors import SettingsError, TrainingError
-from saccade.record.base import Record, Text
 from saccade.record.codec import append_lines, read_lines, recover_lines
+from saccade.record.content import Record, Text
 from saccade.training.rl.metrics import RlCallback, StepTiming
 from saccade.training.rl.rollout import RolloutGroup
 from saccade.training.rl.scoring import accuracy_alone

@@ -71,7 +71,6 @@ def _weights_folder(settings: RlSettings, learner: Learner, out: Path, stack: As
 async def _start(
     settings: RlSettings, learner: Learner, folder: Path, out: Path, stack: AsyncExitStack
 ) -> tuple[str, ...]:
-    """Start servers; return their addresses in every process."""
     started: tuple[str, ...] = ()
     processes, snapshot = learner.processes, learner.snapshot()
     free_gpu(learner)

@@ -12,9 +12,9 @@ from saccade.episode.run_folder import TRAJECTORIES, RunFolder
 from saccade.record.codec import read_lines, recover_lines, write_lines
 from saccade.record.trajectory import Broken, Score, Trajectory
 from saccade.rewards.reward import accuracy, calls, with_reward
-from saccade.training.parts import TrainingCallback
 from saccade.training.rl.rollout import Rollout
 from saccade.training.rl.select import Selection
+from saccade.training.settings import TrainingCallback
 
 
 class RlCallback(TrainingCallback):
@@ -47,7 +47,6 @@ class UpdateMetrics:
     updates: int = 0
 
     def add(self, other: UpdateMetrics) -> None:
-        """Add those of `other`."""
         self.loss += other.loss
         self.gradient_norm += other.gradient_norm
         self.tokens += other.tokens

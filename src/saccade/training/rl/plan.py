@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import SettingsError
 from saccade.rewards.reward import needs_judge, pays_for_consistency
@@ -156,7 +156,6 @@ class RunPlan:
         return None
 
     def lines(self) -> Iterator[str]:
-        """Yield the plan as lines for a person."""
         recipe, (one, every) = self.settings.recipe, self.rollouts
         rounds, size = recipe.rounds, recipe.rollout.group_size
         yield "a step, at most"

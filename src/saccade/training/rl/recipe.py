@@ -19,8 +19,8 @@ from saccade.core.recipes import find_recipe
 from saccade.core.registry import did_you_mean
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings, load_settings, merged, mistaken
+from saccade.dialects.base import load_dialect
 from saccade.dialects.direct import check_runs_here
-from saccade.dialects.registry import load_dialect
 from saccade.episode.flow import limits_with
 from saccade.episode.settings import PromptSettings
 from saccade.errors import SettingsError
@@ -29,12 +29,18 @@ from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.rewards.judges.model import JUDGES, JudgeRules, turn_parts
 from saccade.rewards.judges.prompt import PromptChoice
-from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, needs_judge, pays_for_consistency
+from saccade.rewards.reward import (
+    ByTag,
+    NeedsConsistency,
+    NeedsJudge,
+    RewardPreset,
+    load_reward,
+    needs_judge,
+    pays_for_consistency,
+)
 from saccade.tasks.sources.settings import SourceSettings, check_weights
-from saccade.training.rl.advantages import KL_ESTIMATORS, Grpo, NamedAdvantage, TurnLevel
 from saccade.training.rl.engines.settings import EngineSettings, JudgeServerSettings
-from saccade.training.rl.select import Band, KeepAll, NamedSelection
+from saccade.training.rl.select import KL_ESTIMATORS, Band, Grpo, KeepAll, NamedAdvantage, NamedSelection, TurnLevel
 
 
 class RlLossSettings(Settings):
@@ -53,7 +59,7 @@ class RlLossSettings(Settings):
     kl_weight: NonNegativeFloat = 0.0
     """0 needs no reference policy."""
     kl: str = "k3"
-    """How the distance to the reference is estimated: `k1`, `k2`, `k3` or `abs` (`saccade.training.rl.advantages`)."""
+    """How the distance to the reference is estimated: `k1`, `k2`, `k3` or `abs` (`saccade.training.rl.select`)."""
     entropy_weight: float = 0.0
     """Above 0 keeps the policy random."""
 
@@ -62,7 +68,7 @@ class RewardSettings(Settings):
     """Which reward, and who judges for it."""
 
     preset: str
-    """As `saccade.rewards.registry` names it."""
+    """As `saccade.rewards.reward` names it."""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     """In the place of the preset's own."""
     by_tag: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
@@ -141,7 +147,7 @@ class Recipe(PromptSettings):
     """One way to train."""
 
     dialect: str
-    """As `saccade.dialects.registry` names it."""
+    """As `saccade.dialects.base` names it."""
     media: MediaSettings = MediaSettings()
     """How large pictures of tasks may be, and how large they are shown."""
     rollout: RolloutSettings = RolloutSettings()

@@ -33,7 +33,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
 from saccade.sandbox.base import Binding, Limits, Sandbox, Session, SessionOptions
 from saccade.sandbox.isolation import Isolation
-from saccade.tokens.build import TokenStream, token_trajectory
+from saccade.tokens.batch import TokenStream, token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.turn import ContextFullError, Engine, Slot, TurnRequest
@@ -56,7 +56,6 @@ class GroupSandbox:
 
     @property
     def limits(self) -> Limits:
-        """Those of the provider."""
         return self._sandbox.limits
 
     async def open(
@@ -83,7 +82,6 @@ class GroupSandbox:
                 raise
 
     async def isolation(self) -> Isolation:
-        """Return that of the provider."""
         return await self._sandbox.isolation()
 
     async def close(self) -> None:
@@ -104,7 +102,6 @@ class SlotModel:
     """A slot of an engine as the `Model` of one episode: sends the slot what is new, and keeps what was sampled."""
 
     def __init__(self, name: str, slot: Slot, stream: TokenStream) -> None:
-        """`name` is the engine's."""
         self.name = name
         self._slot = slot
         self._stream = stream
@@ -146,7 +143,6 @@ class SlotModel:
         )
 
     async def close(self) -> None:
-        """Release the slot."""
         self._slot.release()
 
 

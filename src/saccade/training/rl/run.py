@@ -22,12 +22,12 @@ from pathlib import Path
 import torch
 
 from saccade.core import sync
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.sandbox.registry import sandbox_at
-from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
+from saccade.tasks.sources.settings import LEFT_OUT, BrokenTasks
 from saccade.tokens.batch import Collator, copied_bytes
 from saccade.tokens.caches import (
     GIB,
@@ -41,7 +41,7 @@ from saccade.tokens.caches import (
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
-from saccade.training.learner import Learner, make_learner
+from saccade.training.learner import DividedModel, Learner, make_learner
 from saccade.training.memory import (
     MemoryPlan,
     Phase,
@@ -53,7 +53,6 @@ from saccade.training.memory import (
     video_note,
 )
 from saccade.training.memory_passes import PassBytes, PeakBytes, Skeleton, make_skeleton, read_config
-from saccade.training.optimizer import DividedModel
 from saccade.training.rl.curriculum import choose_tasks
 from saccade.training.rl.engine import cache_of_batch, most_context, open_engine, sync_weights
 from saccade.training.rl.engines.judge_server import judge_server, served_judge
@@ -278,7 +277,6 @@ class _RlRun:
         return int(self._run.state.more.get("place", 0))
 
     async def steps(self, tasks: TaskList, reference: Trainable | None) -> None:
-        """Make every step that is left."""
         run, is_main = self._run, self._learner.processes.is_main
         folder = open_rollout_store(self._out / "rollouts", self._cursor) if is_main else None
         fresh = self._learner.processes.all_gather(not (self._out / "metrics.jsonl").exists())[0]

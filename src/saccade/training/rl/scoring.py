@@ -282,7 +282,6 @@ class Scorer:
     """Has the pictures of the rollouts; without it, only equal bytes make a picture one that was seen before."""
 
     async def close(self) -> None:
-        """Close the connections of models."""
         for model in self.models:
             await model.close()
 

@@ -21,21 +21,19 @@ from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, Positive
 from saccade.core.registry import Registry, is_subclass
 from saccade.core.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.core.settings import Settings, load_settings, merged
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.settings import SessionLimits
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.tasks.benchmarks.card import as_tuple
-from saccade.tasks.sources.broken import MOST_BROKEN, Share
-from saccade.tasks.sources.settings import SourceSettings
-from saccade.training.folder import SETTINGS
+from saccade.tasks.sources.settings import MOST_BROKEN, Share, SourceSettings
 from saccade.training.rl.engines.settings import LOCAL, EngineSettings, JudgeServerSettings, check_engine
 from saccade.training.rl.recipe import Recipe, load_recipe
 from saccade.training.rl.rollout import named
 from saccade.training.rl.rollouts import GenerationSettings
-from saccade.training.settings import KeepSettings, ModelSettings
+from saccade.training.settings import SETTINGS, KeepSettings, ModelSettings
 
 OWN: Final = "saccade"
 

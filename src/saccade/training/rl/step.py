@@ -30,13 +30,12 @@ from saccade.errors import TrainingError
 from saccade.grading.registry import grade_of
 from saccade.record.task import Task
 from saccade.rewards.reward import NoVerdict
-from saccade.tasks.sources.broken import LEFT_OUT
+from saccade.tasks.sources.settings import LEFT_OUT
 from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, in_low_precision, token_row, work
 from saccade.tokens.decoder import Decoded, TransformersEngine
 from saccade.training.efficiency import Meter, PassFlops
 from saccade.training.learner import Learner, Pass
 from saccade.training.parallel import Processes
-from saccade.training.rl.advantages import KL_ESTIMATORS, LARGEST_LOG_RATIO
 from saccade.training.rl.engine import rest_servers, sync_weights
 from saccade.training.rl.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.training.rl.recipe import Recipe, RlLossSettings, RlOptimizerSettings
@@ -49,7 +48,7 @@ from saccade.training.rl.rollouts import (
     group_plans,
 )
 from saccade.training.rl.scoring import Scorer
-from saccade.training.rl.select import Selection
+from saccade.training.rl.select import KL_ESTIMATORS, LARGEST_LOG_RATIO, Selection
 from saccade.training.rl.tasks import TaskList
 from saccade.training.weights import Trainable
 
@@ -387,7 +386,6 @@ class Trainer:
         return list(await self.scorer(group, trained_on=trained_on)) if group else []
 
     async def plans(self, task: Task, numbers: range, group: str, watched: WatchedPlay | None = None) -> list[Plan]:
-        """Plan episodes of a task, as `group_plans` says."""
         store = self.resources.store
         return await asyncio.to_thread(group_plans, self.recipe, self.dialect, task, numbers, group, store, watched)
 

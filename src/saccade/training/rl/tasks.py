@@ -17,8 +17,7 @@ from typing import Final, NamedTuple
 
 from saccade.core import sync
 from saccade.core.disk import write_atomic
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.task_media import check_graders, check_media
 from saccade.errors import DataError, SaccadeError, SettingsError, TrainingError
 from saccade.grading.registry import GRADERS, rehearse
@@ -27,20 +26,18 @@ from saccade.record.content import Answer
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Score, StopReason, Trajectory, Turn
 from saccade.rewards.judges.model import fines_form, unjudged
-from saccade.rewards.registry import REWARDS
-from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks, paid
-from saccade.tasks.sources.broken import BROKEN, BrokenTasks, found_again
-from saccade.tasks.sources.readers import WorldReader
+from saccade.rewards.reward import REWARDS, ByTag, RewardPreset, SearchesTasks, paid
+from saccade.tasks.sources.folder import WorldReader
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader
-from saccade.tasks.sources.settings import SourceSettings, Turns
+from saccade.tasks.sources.settings import BROKEN, BrokenTasks, SourceSettings, Turns, found_again
 from saccade.tasks.sources.task_set import TaskPool, expanded, open_tasks
-from saccade.training.folder import check_folder
 from saccade.training.rl.engines.settings import VLLM
 from saccade.training.rl.recipe import Recipe, RewardSettings
 from saccade.training.rl.rollouts import check_sampling
 from saccade.training.rl.scoring import Scorer
 from saccade.training.rl.select import epoch_order
 from saccade.training.rl.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings, check_trainer
+from saccade.training.settings import check_folder
 
 _log = logging.getLogger(__name__)
 _order = lru_cache(16)(epoch_order)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from saccade.core.disk import write_atomic
-from saccade.dialects.registry import recorded_dialect
+from saccade.dialects.base import recorded_dialect
 from saccade.episode.run_folder import MEDIA, trajectories_of
 from saccade.episode.settings import PromptSettings
 from saccade.episode.shown import messages_as_shown, scaled
@@ -26,12 +26,11 @@ from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart, Message, ParseError, Part
 from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.sources.broken import LEFT_OUT, too_many
-from saccade.tokens.build import token_trajectory
+from saccade.tasks.sources.settings import LEFT_OUT, too_many
+from saccade.tokens.batch import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import truncate
-from saccade.training.folder import check_folder
-from saccade.training.parts import TrainingCallback
+from saccade.training.settings import TrainingCallback, check_folder
 from saccade.training.sft.settings import DataSettings, SftLossSettings, SftSettings
 
 if TYPE_CHECKING:
@@ -305,7 +304,6 @@ def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder, chang
 
 
 def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> BatchRow | str:
-    """Return the row, or the reason why there is none."""
     data: DataSettings = settings.data
     if trajectory.lost or any(_status(trajectory, turn) is Status.LOST for turn in range(len(trajectory.turns))):
         return "ended by an outage of ours"

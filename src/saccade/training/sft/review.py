@@ -18,9 +18,8 @@ from pydantic import AwareDatetime, Field, model_validator
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import MissingMediaError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.record.base import Name, Record, Text
 from saccade.record.codec import append_line, loads, read_ids, read_lines, recover_lines
-from saccade.record.content import ImagePart, Message, VideoPart
+from saccade.record.content import ImagePart, Message, Name, Record, Text, VideoPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.folder import TASKS
@@ -223,7 +222,6 @@ class RatingLog:
         self._last[rating.rater, rating.id] = rating
 
     def all(self) -> tuple[Rating, ...]:
-        """Return the ratings that count."""
         return tuple(self._last.values())
 
 

@@ -49,17 +49,14 @@ class Reviewer:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def knows(self, token: str) -> bool:
-        """Tell whether it is the token."""
         return hmac.compare_digest(token.encode(), self.token.encode())
 
     def items_data(self) -> dict[str, Any]:
-        """Return the folder and its items, with the verdict on each."""
         named = [(name, self.log.of(name)) for name in self.items.names]
         items = [{"id": name, "verdict": "open" if decision is None else decision.verdict} for name, decision in named]
         return {"folder": str(self.items.folder), "tasks": self.items.of_tasks, "items": items}
 
     def item_data(self, number: int) -> dict[str, Any]:
-        """Return an item as the page shows it, with its decision."""
         with self._lock:
             shown = self.items.shown(number)
         return {**shown, "decision": self._decision(number)}
@@ -211,7 +208,6 @@ class Raters:
     _lock: Lock = field(default_factory=Lock)
 
     def is_rated(self, sheet: Sheet) -> bool:
-        """Tell whether every trajectory of a sheet has a rating."""
         return all(self.logs[entry.run].of(self.rater, entry.id) for entry in sheet.entries)
 
     def next_open(self) -> int | None:
@@ -237,7 +233,6 @@ class Raters:
                 self.logs[entry.run].add(rating)
 
     def page(self, number: int, problem: str = "") -> str:
-        """Return the page of a sheet."""
         sheet = self.sheets[number]
         with self._lock:
             shown = [self.runs[entry.run].shown(entry.number) for entry in sheet.entries]

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from saccade.core import sync
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.run_folder import RunFolder
@@ -37,20 +37,19 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.sandbox.registry import sandbox_at
-from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.settings import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
 from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, in_low_precision, work
+from saccade.tokens.decoder import Scheduler, write_alone
 from saccade.tokens.local_model import completion_of
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt, placed
-from saccade.tokens.scheduler import Scheduler, write_alone
 from saccade.training.checkpoints import RunState
 from saccade.training.efficiency import Meter
-from saccade.training.learner import Learner, make_learner
+from saccade.training.learner import Learner, make_learner, rate_fraction
 from saccade.training.memory import MemoryPlan, Phase, TrainingMemory, chosen_layers, training_memory
 from saccade.training.memory_passes import read_config
-from saccade.training.optimizer import rate_fraction
 from saccade.training.parallel import Processes
 from saccade.training.run import ActiveRun, begin_run, check_shared, join_processes
 from saccade.training.sft.examples import ManyStores, SftCallback, TrainingExamples, check_run, read_examples
@@ -332,7 +331,6 @@ class _Steps:
         self._collate_held = Collator(trained.encoder, looked_at, trained.model, packed=False)
 
     def update(self, step: int, batches: Batches, tokens_before: int) -> dict[str, float | int]:
-        """Return one update of the weights; the metrics of it."""
         began = time.perf_counter()
         torch.manual_seed(self._settings.seed * 1_000_003 + step)  # dropout, and nothing else
         rows = self._rows(step)

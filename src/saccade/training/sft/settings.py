@@ -11,8 +11,8 @@ from saccade.episode.settings import PromptSettings, SessionLimits
 from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import Sampling
 from saccade.tasks.benchmarks.card import as_tuple
-from saccade.tasks.sources.broken import MOST_BROKEN, Share
-from saccade.tokens.build import SampledIds
+from saccade.tasks.sources.settings import MOST_BROKEN, Share
+from saccade.tokens.batch import SampledIds
 from saccade.training.settings import Fraction, KeepSettings, ModelSettings, OptimizerSettings
 
 

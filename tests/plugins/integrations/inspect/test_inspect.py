@@ -24,14 +24,14 @@ from tests.models.wire_server import running
 from tests.plugins.serve.face_pages import run_page
 from tests.plugins.serve.summed import says
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.plugins.integrations.inspect.parts import TRAJECTORY, dataset, graded, look, look_again
 from saccade.record.content import Answer, Code
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.registry import Graded
+from saccade.rewards.reward import Graded
 from saccade.tasks.sources.task_set import names_of, task_of
 
 pytestmark = [

@@ -21,13 +21,13 @@ from tests.plugins.serve.face_pages import run_page
 from tests.plugins.serve.summed import says
 from verifiers.v1.utils.loaders import load_harness, load_taskset
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.plugins.integrations.verifiers.loop import TRAJECTORY, LookHarnessConfig, LookTasksetConfig, made
 from saccade.record.content import Answer, Code
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.registry import Graded
+from saccade.rewards.reward import Graded
 
 pytestmark = [pytest.mark.faces, pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")]
 DIALECT = load_dialect("pyvision")

@@ -21,7 +21,7 @@ from tests.episode.support import stored_task
 from tests.models.listening import listening
 from tests.plugins.serve.tool_server import TOKEN, tool_server
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.workbench import equipped

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.plugins.worlds.running import NEAR, is_right, plan_for, printed, trajectories
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.run_folder import RunFolder
@@ -24,7 +24,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.sandbox.local import LocalSandbox
 from saccade.tasks.worlds import Split, draw_sample, load_world, make_task
-from saccade.training.sft.synth.experts import ExpertStopped
+from saccade.training.sft.synth.settings import ExpertStopped
 
 
 def plan_of(world: str, dialect: str, store: RunFolder, index: int = 0, split: Split = "train") -> Plan:

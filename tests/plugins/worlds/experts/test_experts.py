@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plugins.worlds.running import is_right, part_for, plan_for, trajectories
 
+from saccade.dialects.base import DIALECTS, load_dialect
 from saccade.dialects.direct import DirectDialect
-from saccade.dialects.registry import DIALECTS, load_dialect
 from saccade.episode.drive import run_episode
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore

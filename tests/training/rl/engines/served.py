@@ -22,7 +22,7 @@ from tests.training.rl.policies import TinyPolicy, policy
 
 from saccade.media.store import MediaStore
 from saccade.models.families.base import SpecialToken
-from saccade.tokens.build import PromptDelta
+from saccade.tokens.batch import PromptDelta
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture
 from saccade.tokens.sequences import Draws, SequenceBatch, TokenSequence, draw_tokens

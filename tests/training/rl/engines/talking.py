@@ -9,7 +9,7 @@ from tests.training.rl.policies import TinyPolicy, said
 
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
-from saccade.tokens.build import TokenStream
+from saccade.tokens.batch import TokenStream
 from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
 from saccade.tokens.turn import Slot, TurnRequest
 

@@ -30,7 +30,7 @@ from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason, Sampling, StopReason
 from saccade.sandbox.local import LocalSandbox
-from saccade.tokens.build import PromptDelta, TokenStream
+from saccade.tokens.batch import PromptDelta, TokenStream
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.turn import ContextFullError, Engine, SampledTurn, Slot, TurnRequest

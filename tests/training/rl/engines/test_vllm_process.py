@@ -24,7 +24,7 @@ from saccade.errors import ModelLostError, ModelRefusedError, SettingsError, Una
 from saccade.media.store import MediaStore
 from saccade.plugins.verl import local_ray as module
 from saccade.plugins.verl.local_ray import local_ray
-from saccade.tokens.build import PromptDelta
+from saccade.tokens.batch import PromptDelta
 from saccade.tokens.turn import TurnRequest
 from saccade.training.rl.engines import vllm_process as memory
 from saccade.training.rl.engines.server import ServerEngine

@@ -13,9 +13,9 @@ torch = pytest.importorskip("torch")
 
 from tests.training.rl.parity.steps import SCALE, STEP_CLIP, padded
 
-from saccade.training.rl.advantages import K3
 from saccade.training.rl.recipe import RlLossSettings
 from saccade.training.rl.rollout import leave_one_out, mean_baseline, standardised
+from saccade.training.rl.select import K3
 from saccade.training.rl.step import LossInputs, policy_loss
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("table.json").read_text(encoding="utf-8"))

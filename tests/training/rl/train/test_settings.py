@@ -13,22 +13,20 @@ from tests.training.rl.train.support import rl_settings
 from saccade.cli.main import main
 from saccade.core.recipes import find_recipe, recipe_names
 from saccade.core.settings import load_saved, save_settings
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import SettingsError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.task import Task
 from saccade.rewards.judges.answer import AnswerJudge
-from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import ByTag
+from saccade.rewards.reward import ByTag, load_reward
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.batch import copied_bytes
 from saccade.tokens.caches import GIB
 from saccade.tokens.sequences import cache_bytes_of
-from saccade.training.folder import check_folder
 from saccade.training.memory import MemoryPlan, Phase, PlanItem, usable
 from saccade.training.rl.engine import cache_of_batch, most_context
 from saccade.training.rl.engines.settings import EngineSettings
@@ -37,7 +35,7 @@ from saccade.training.rl.run import plan_memory, train
 from saccade.training.rl.scoring import AnswerGrading, Scorer
 from saccade.training.rl.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings, load_rl_settings
 from saccade.training.rl.tasks import MOST, TaskList, as_list, check_form, check_rewards, check_tasks, validation_tasks
-from saccade.training.settings import ModelSettings
+from saccade.training.settings import ModelSettings, check_folder
 from saccade.training.weights import load_trainable
 
 SEVEN = "model.source=Qwen/Qwen2.5-VL-7B-Instruct"

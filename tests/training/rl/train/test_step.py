@@ -21,15 +21,13 @@ from saccade.record.codec import read_lines, write_lines
 from saccade.record.execution import Status
 from saccade.record.task import RewardParameter
 from saccade.record.trajectory import Trajectory, total
-from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import JudgeVerdict, NoVerdict, RewardGroup
-from saccade.training.rl.advantages import TurnLevel
+from saccade.rewards.reward import JudgeVerdict, NoVerdict, RewardGroup, load_reward
 from saccade.training.rl.metrics import ADVANTAGE, UpdateMetrics, open_rollout_store, rollout_metrics, with_worth
 from saccade.training.rl.recipe import Recipe, RewardSettings
 from saccade.training.rl.rollout import Rollout, RolloutGroup, group_of, per_token
 from saccade.training.rl.run import train
 from saccade.training.rl.scoring import AnswerGrading, Scorer, accuracy_alone
-from saccade.training.rl.select import KeepAll
+from saccade.training.rl.select import KeepAll, TurnLevel
 from saccade.training.rl.step import Updater, check_judged, check_lost
 
 

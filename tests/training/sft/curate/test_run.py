@@ -28,13 +28,16 @@ from saccade.training.sft.curate.filters.episodes import MinimumScore
 from saccade.training.sft.curate.pipeline import (
     EXAMPLES,
     FILTERS,
+    KEEP,
+    BatchStage,
     CurateReport,
+    FilterContext,
+    FilterOutcome,
     load_filter,
     load_pipeline,
     parse_pipeline,
 )
 from saccade.training.sft.curate.run import SourceRuns, asked_in_order, curate
-from saccade.training.sft.curate.stage import KEEP, BatchStage, FilterContext, FilterOutcome
 
 FILES = ["dropped.jsonl", "media", "pipeline.toml", "report.json", "trajectories.jsonl"]
 

@@ -24,9 +24,8 @@ from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Score, StopReason, Trajectory
 from saccade.training.sft.curate.filters.mixture import Mixture, quotas
 from saccade.training.sft.curate.filters.overlap import Fingerprint, HeldOut, NearIndex, fingerprint
-from saccade.training.sft.curate.pipeline import parse_pipeline
+from saccade.training.sft.curate.pipeline import BatchStage, Drop, FilterContext, normal_text, parse_pipeline
 from saccade.training.sft.curate.run import SourceRuns, curate
-from saccade.training.sft.curate.stage import BatchStage, Drop, FilterContext, normal_text
 
 
 def weak(runs: Runs, **right: tuple[int, int]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.content import Action, Answer, Code, ImagePart, ToolCall

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.media.clips import h264
 from tests.training.sft.formats.cases import ALL, Scene, picture, read, rows
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import RecordError
 from saccade.media.store import MediaStore
 from saccade.record.content import Answer, Code, ImagePart, ParseError, TextPart, ToolCall, VideoPart
@@ -149,7 +149,7 @@ def test_a_dialect_is_needed_and_must_exist(foreign: Foreign) -> None:
 
 
 def test_a_mumbled_turn_that_was_corrected_in_the_dialects_words_is_read(foreign: Foreign) -> None:
-    from saccade.dialects.registry import load_dialect
+    from saccade.dialects.base import load_dialect
     from saccade.record.trajectory import FinishReason
 
     dialect = load_dialect("pyvision")

@@ -15,11 +15,10 @@ from tests.tasks.sources import files
 from tests.training.sft.formats.cases import ALL, Scene, picture, read
 from tests.training.sft.formats.test_foreign import Foreign
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import DataError, RecordError
 from saccade.media.store import MediaStore
-from saccade.record.base import clean_text
-from saccade.record.content import VideoPart
+from saccade.record.content import VideoPart, clean_text
 from saccade.record.execution import Execution, Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, RewardParameter, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory

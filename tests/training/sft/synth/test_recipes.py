@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.errors import PromptFileError, SettingsError
 from saccade.models.base import Completion, MediaReader, Model, Request, Usage
 from saccade.models.scripted import ScriptedModel
@@ -27,8 +27,7 @@ from saccade.training.sft.synth.codify import thought_span, with_thought
 from saccade.training.sft.synth.makers import atomic_category
 from saccade.training.sft.synth.outcome import SynthProgress
 from saccade.training.sft.synth.prompts import DiscardedError
-from saccade.training.sft.synth.questions import make_questions, questions_in
-from saccade.training.sft.synth.run import synthesise
+from saccade.training.sft.synth.run import make_questions, questions_in, synthesise
 from saccade.training.sft.synth.settings import SynthRecipe, SynthSettings, TeacherSettings
 
 Reply = Callable[[tuple[Message, ...]], str]

@@ -21,7 +21,7 @@ from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
-from saccade.training.sft.synth.jobs import Jobs
+from saccade.training.sft.synth.makers import Jobs
 from saccade.training.sft.synth.prompts import (
     DiscardedError,
     conclusion_in,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.training.sft.train.support import said, settings, trajectory, write_run
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import load_dialect
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import PromptSettings
 from saccade.errors import MissingMediaError, SettingsError, TrainingError

@@ -23,8 +23,7 @@ from saccade.tokens.batch import Collator, forward_passes
 from saccade.tokens.pictures import PictureTensors
 from saccade.training import checkpoints
 from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.learner import make_learner
-from saccade.training.optimizer import make_optimizer, rate_fraction
+from saccade.training.learner import make_learner, make_optimizer, rate_fraction
 from saccade.training.parallel import Processes
 from saccade.training.run import TrainingJournal
 from saccade.training.settings import KeepSettings, OptimizerSettings

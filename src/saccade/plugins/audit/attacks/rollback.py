@@ -84,6 +84,15 @@ ROLLBACK = (
         "if flags and flags & os.O_APPEND: breach('O_APPEND stays')",
     ),
     trace(
+        "flags_of_a_file_that_comes_back",
+        "remove a file that was kept open with rare flags, so that it is opened again",
+        "import fcntl\nopen('f.txt', 'w').close(); fd = os.open('f.txt', os.O_RDWR | os.O_SYNC); os.dup2(fd, 77)\n"
+        "place = os.open('f.txt', os.O_PATH); fcntl.fcntl(fd, fcntl.F_SETFL, os.O_ASYNC)\n"
+        "def flags(): return [fcntl.fcntl(each, ask) for each in (fd, 77, place) for ask in (1, 3)]\nseen = flags()",
+        "os.remove('f.txt')",
+        "if flags() != seen: breach(f'{seen} became {flags()}')",
+    ),
+    trace(
         "flags_of_standard_input",
         "change the flags of descriptor 0",
         "import fcntl",
@@ -159,6 +168,19 @@ ROLLBACK = (
         "open('x', 'w').close()",
         "if keep != 'kept' or m[:4] != b'AAAA': breach('the mapping differs')",
     ),
+    trace(
+        "private_pages_of_a_cut_file",
+        "cut off, hollow out or replace files of which a kept call has changed private pages",
+        "import mmap\n"
+        "for n in 'cut', 'hollow', 'other', 'gone': open(n, 'wb').write(b'A' * 9000)\n"
+        "maps = {n: mmap.mmap(os.open(n, os.O_RDWR), 4096, access=mmap.ACCESS_COPY, offset=at)\n"
+        "        for n, at in (('cut', 0), ('hollow', 4096), ('other', 0), ('gone', 0))}\n"
+        "for m in maps.values(): m[:4] = b'MINE'\nos.remove('gone')",
+        "os.truncate('cut', 0); open('cut', 'wb').write(b'B' * 9000)\n"
+        "_libc.fallocate(os.open('hollow', os.O_RDWR), 3, ctypes.c_long(0), ctypes.c_long(8192))\n"
+        "os.truncate('other', 1); os.remove('other'); open('other', 'wb').write(b'B' * 9000)",
+        "for n, m in maps.items():\n    if m[:] != b'MINE' + b'A' * 4092: breach(f'{n} shows {m[:8]}')",
+    ),
     Attack(
         "kept_change_without_a_time",
         "rollback",
@@ -198,6 +220,34 @@ os.utime('m.bin', ns=(stamps.st_atime_ns, stamps.st_mtime_ns))
         "            for _ in range(64): f.write(b'x' * (1 << 20)); f.flush()\n"
         "        except OSError as error: print('stopped:', error)",
         "for name in 'a', 'z':\n    if open(name, 'rb').read() != name.encode() * 3_000_000: breach(name + ' differs')",
+    ),
+    trace(
+        "holes_that_were_filled",
+        "fill the holes of a file that does not end with a page",
+        "with open('s', 'wb') as f: f.truncate(30_001); f.seek(9000); f.write(b'x')\nroom = os.stat('s').st_blocks",
+        "open('s', 'r+b').write(bytes(30_001))",
+        "if os.stat('s').st_blocks != room: breach(f'it took {room} blocks, and now {os.stat(\"s\").st_blocks}')",
+    ),
+    trace(
+        "room_of_removed_files",
+        "remove files that are open, mapped or the current folder, which would go on taking room beside the new ones",
+        "import mmap, time\nos.mkdir('d'); os.chdir('d'); open('f', 'wb').write(b'x' * 99_000)\n"
+        "f = open('f', 'r+b'); m = mmap.mmap(f.fileno(), 0)\n"
+        "def room(): there = os.statvfs('.'); return there.f_blocks - there.f_bfree, there.f_files - there.f_ffree\n"
+        "taken = room()",
+        "os.remove('f'); os.chdir('..'); os.rmdir('d')",
+        "end = time.monotonic() + 2\n"
+        "while room() > taken and taken[1] < 99 and time.monotonic() < end: time.sleep(0.01)\n"
+        "if room() > taken and taken[1] < 99: breach(f'{taken} blocks and files became {room()}')\n"
+        "os.chdir(os.environ['TMPDIR'])",
+    ),
+    trace(
+        "memory_that_no_fork_inherits",
+        "have the kernel wipe memory, or leave it out, when the next process is made",
+        "import mmap\nm = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); m[:4] = b'kept'\n"
+        "for advice in 18, 10: try_quietly(m.madvise, advice)",
+        "m[:4] = b'LEFT'",
+        "if m[:4] != b'kept': breach(f'it holds {m[:4]}')",
     ),
     trace(
         "times_of_folders",
@@ -350,12 +400,29 @@ BRANCHES = (
         "if m[:4] != b'AAAA' or open('m.bin', 'rb').read(4) != b'AAAA': breach('the file was changed')",
     ),
     between(
+        "private_pages_in_a_branch",
+        "cut off, in a branch, a file of which the origin has changed private pages",
+        "import mmap\nopen('p.bin', 'wb').write(b'A' * 8192)\n"
+        "m = mmap.mmap(os.open('p.bin', os.O_RDWR), 0, access=mmap.ACCESS_COPY); m[:4] = b'MINE'",
+        "if m[:] != b'MINE' + b'A' * 8188: breach('the branch shows other bytes')\n"
+        "open('p.bin', 'wb').write(b'B'); m[:4] = b'THEM'",
+        "if m[:] != b'MINE' + b'A' * 8188: breach('the origin shows other bytes')",
+        "if m[:] != b'MINE' + b'A' * 8188: breach('the sibling shows other bytes')",
+    ),
+    between(
         "flags_as_a_word",
         "talk by the flags of descriptor 0",
         "import fcntl",
         "fcntl.fcntl(0, fcntl.F_SETFL, os.O_APPEND)",
         "if fcntl.fcntl(0, fcntl.F_GETFL) & os.O_APPEND: breach('the flag is seen')",
         "if fcntl.fcntl(0, fcntl.F_GETFL) & os.O_APPEND: breach('the flag is seen')",
+    ),
+    between(
+        "flags_of_files_in_a_branch",
+        "tell by the flags of open files whether one is a branch",
+        "import fcntl\nopen('f.txt', 'w').close(); fd = os.open('f.txt', os.O_RDWR | os.O_DSYNC); os.dup2(fd, 77)\n"
+        "def flags(): return [fcntl.fcntl(each, ask) for each in (0, 1, 2, fd, 77) for ask in (1, 3)]\nseen = flags()",
+        "if flags() != seen: breach(f'{seen} became {flags()}')",
     ),
     between(
         "lock_on_a_library",

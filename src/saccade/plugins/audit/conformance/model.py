@@ -67,6 +67,10 @@ class ModelWorld:
     """A file that is open for its place only (`O_PATH`)."""
     hidden: bytes = b""
     """Private memory of a mapped file with changes, which may be neither read nor written."""
+    overlay: Inode | bytes | None = None
+    """A file that is mapped privately, or what such a map holds: once it was written to, or a call has ended."""
+    changed: list[Inode] = field(default_factory=list)
+    """Files that the present call has mapped privately and changed there: cut off, they would lose it."""
     ends: dict[str, bool] = field(default_factory=dict)
     """Kind of what holds bytes or a count in the kernel -> whether the session's one of it works."""
     variable: str = ""
@@ -75,7 +79,7 @@ class ModelWorld:
     """Whether there is a symlink with two names."""
     last: dict[str, object] = field(default_factory=dict)
     """What was seen last of that which nobody can foretell (order of names, room that files take, what is left to read
-    of a folder): only a call that is kept may change it. Empty after such a one."""
+    of a folder, flags of open files): only a call that is kept may change it. Empty after such a one."""
     generator: random.Random = field(default_factory=lambda: random.Random(1))
 
     def copied(self) -> ModelWorld:
@@ -89,7 +93,12 @@ class ModelWorld:
         self.handles = {name: kept if kept and kept.path else None for name, kept in self.handles.items()}
         self.place = self.place if self.place and self.place.path else None
         self.ends = dict.fromkeys(self.ends, False)
+        self.overlay, self.changed = self.overlaid(), []
         return True
+
+    def overlaid(self) -> bytes | None:
+        """Return what the private map shows."""
+        return bytes(self.overlay.data[:PAGE]) if isinstance(self.overlay, Inode) else self.overlay
 
     def forget(self, path: str) -> None:
         """A name is gone: what was opened by it has none any more."""
@@ -120,6 +129,7 @@ class ModelWorld:
             "maps": {name: kept.inode.data[:PAGE].decode("latin-1") for name, kept in self.maps.items()},
             "place": self.place and self.place.inode.data.decode("latin-1"),
             "hidden": self.hidden.decode(),
+            "overlay": (self.overlaid() or b"").decode("latin-1"),
             "ends": self.ends,
             "timer": [0.0, True],
             "variable": self.variable,
@@ -128,7 +138,7 @@ class ModelWorld:
         }
 
 
-LAST = ("order", "room", "rest")
+LAST = ("order", "room", "rest", "flags")
 
 PREPARE = """
 import ctypes, fcntl, json, mmap, os, platform, random, shutil, signal, socket
@@ -144,7 +154,7 @@ def read_on(most):
 libc.mmap.restype, whole = ctypes.c_void_p, ctypes.c_size_t(mmap.PAGESIZE)
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 numbers, handles, maps, ends, generator = [], {}, {}, {}, random.Random(1)
-place, hidden = None, None
+place, hidden, overlay = None, None, b""
 def hide(path, data):
     global hidden
     if hidden: libc.munmap(ctypes.c_void_p(hidden), whole)
@@ -186,13 +196,15 @@ def observe(names=("a", "b", "d/c")):
     seen["symlink"] = [os.lstat(path).st_nlink for path in two if os.path.islink(path)]
     seen["order"] = [os.listdir(top), os.listdir(os.path.join(top, "d")) if seen["folder"] else []]
     seen["room"] = {name: s.st_blocks for name, s in stats.items()}
+    asked = (file.fileno() for file in handles.values())
+    seen["flags"] = [[fd, libc.fcntl(fd, 1), libc.fcntl(fd, 3)] for fd in (0, 1, 2, reader, *asked)]
     where = os.lseek(reader, 0, 1)
     seen["rest"] = read_on(10_000)
     os.lseek(reader, where, 0)
     seen["place"], there = None, f"/proc/self/fd/{place}"
     if os.path.isfile(there):
         with open(there, "rb") as file: seen["place"] = file.read().decode("latin-1")
-    seen["hidden"] = ""
+    seen["hidden"], seen["overlay"] = "", overlay[:64].decode("latin-1")
     if hidden:
         libc.mprotect(ctypes.c_void_p(hidden), whole, 1)
         seen["hidden"] = ctypes.string_at(hidden, 64).decode()
@@ -385,7 +397,32 @@ def _hide(world: ModelWorld, choice: int) -> str:
     if path not in world.names or len(world.names[path].data) < PAGE:
         return ""
     world.hidden = data + bytes(world.names[path].data[9:PAGE])
+    world.changed.append(world.names[path])
     return f"hide({_real(path)}, {data!r})"
+
+
+def _overlay(world: ModelWorld, choice: int) -> str:
+    path, data = _path(world, choice), _text(choice, 4)
+    if path not in world.names or len(world.names[path].data) < PAGE:
+        return ""
+    world.overlay = world.names[path]
+    code = (
+        f"with open({_real(path)}, 'rb') as file: overlay = mmap.mmap(file.fileno(), {PAGE}, access=mmap.ACCESS_COPY)"
+    )
+    if choice % 2:
+        return code
+    world.changed.append(world.overlay)
+    world.overlay = data + bytes(world.overlay.data[4:PAGE])
+    return f"{code}\noverlay[:4] = {data!r}"
+
+
+def _cut(world: ModelWorld, choice: int) -> str:
+    path, data = _path(world, choice), _text(choice, PAGE + choice % 9)
+    inode = world.names.get(path)
+    if inode is None or any(inode is each for each in world.changed):
+        return ""
+    inode.data[:], inode.mtime = data, 0
+    return f"with open({_real(path)}, 'wb') as file: file.write({data!r})"
 
 
 def _hold(world: ModelWorld, choice: int) -> str:
@@ -442,7 +479,8 @@ OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
     operation.__name__[1:]: operation
     for operation in (
         *(_number, _write, _remove, _rename, _link, _stamp, _make_folder, _remove_folder, _go, _open, _use_handle),
-        *(_map, _use_map, _place, _hide, _hold, _timer, _surroundings, _allocate, _reorder, _symlink, _read_on),
+        *(_map, _use_map, _place, _hide, _overlay, _cut, _hold, _timer, _surroundings, _allocate, _reorder, _symlink),
+        _read_on,
     )
 }
 

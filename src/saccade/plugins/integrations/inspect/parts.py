@@ -48,7 +48,7 @@ from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Trajectory, conversation, total
-from saccade.rewards.registry import as_rubric
+from saccade.rewards.reward import as_rubric
 from saccade.tasks.sources.task_set import names_of, task_of
 
 # A model of inspect_ai as the loop asks it, and a conversation as inspect_ai's viewer shows it.

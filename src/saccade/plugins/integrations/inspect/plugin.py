@@ -104,7 +104,6 @@ class SaccadeSandboxEnvironment(SandboxEnvironment):  # type: ignore[misc]
         environments: dict[str, SandboxEnvironment],
         interrupted: bool,
     ) -> None:
-        """End every process of the sample."""
         for environment in environments.values():
             await environment.as_type(SaccadeSandboxEnvironment)._sandbox.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from saccade.core.plugins import install
+from saccade.core.registry import install
 from saccade.errors import UnavailableError
 
 try:

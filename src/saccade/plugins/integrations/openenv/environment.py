@@ -28,11 +28,9 @@ from openenv.core.env_server.types import ConcurrencyConfig, EnvironmentMetadata
 from pydantic import Field
 
 from saccade.core import sync
-from saccade.core.plugins import own_version
-from saccade.core.registry import did_you_mean
+from saccade.core.registry import did_you_mean, own_version
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.plugins.integrations.openenv.wire import (
@@ -253,7 +251,6 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
 
     @property
     def state(self) -> LookState:
-        """Where the episode stands."""
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:

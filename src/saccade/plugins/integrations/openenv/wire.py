@@ -13,8 +13,7 @@ from openenv.core.env_server.types import Action, Observation, State
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.episode.flow import limits_with
 from saccade.episode.settings import SpeechSettings
 from saccade.media.store import MediaStore
@@ -171,5 +170,4 @@ class OpenEnvSettings(SpeechSettings):
         return LookAgainEnv(self.tasks, dialect, store, **options)
 
     def spoken(self) -> Dialect:
-        """Return the dialect with the tools and limits of these settings."""
         return self.prepared(load_dialect(self.dialect))[0]

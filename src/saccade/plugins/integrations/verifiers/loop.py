@@ -27,7 +27,7 @@ from saccade.models.endpoint import Endpoint
 from saccade.models.providers.openai import OpenAIModel
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason, Trajectory
-from saccade.rewards.registry import as_rubric
+from saccade.rewards.reward import as_rubric
 from saccade.tasks.sources.task_set import names_of, task_of
 
 # Tasks of any source as a taskset of verifiers, scored by their own graders or by a reward preset.

@@ -45,7 +45,6 @@ class ChartMark:
 
     @property
     def center(self) -> tuple[float, float]:
-        """The middle of the box."""
         return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
 
 
@@ -280,12 +279,10 @@ class ColourShape:
 
     @property
     def center(self) -> tuple[float, float]:
-        """The middle of the box."""
         return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the box."""
         return self.box[2] - self.box[0], self.box[3] - self.box[1]
 
 

@@ -133,11 +133,9 @@ class BarFrame:
         return (box[3], box[1]) if self.standing else (box[0], box[2])
 
     def across(self, box: PixelBox) -> tuple[int, int]:
-        """Return the sides of a bar along the categories."""
         return (box[0], box[2]) if self.standing else (box[1], box[3])
 
     def thickness(self, box: PixelBox) -> int:
-        """Return the width of a bar along the categories."""
         low, high = self.across(box)
         return high - low
 
@@ -395,7 +393,6 @@ def _value(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine], edge: f
 
 
 def _printed(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> float | None:
-    """Return the number printed at the end of a bar."""
     for line in lines:
         x, y = middle(line, "x"), middle(line, "y")
         if frame.standing:

@@ -152,7 +152,6 @@ class PlaneFigure:
 
     @property
     def letters(self) -> list[str]:
-        """The letters of the diagram."""
         return [name for name in self.columns if "." not in name]
 
 
@@ -173,7 +172,6 @@ class State:
         return np.asarray(self.rows[:, column : column + 2])
 
     def length(self, a: str, b: str) -> Array:
-        """Return the distance of two points."""
         return np.asarray(np.hypot(*(self.at(b) - self.at(a)).T) + 1e-12)
 
     def cross(self, a: str, b: str, c: str, d: str) -> Array:
@@ -199,7 +197,6 @@ class State:
         return np.asarray(np.abs(total) / 2)
 
     def perimeter(self, names: Sequence[str]) -> Array:
-        """Return the length around a polygon."""
         return np.asarray(np.sum([self.length(a, b) for a, b in ring(names)], axis=0))
 
 
@@ -278,7 +275,6 @@ def is_fixed(solution: Fit, quantity: Residual, columns: dict[str, int]) -> bool
 
 
 def _values(residuals: Sequence[Residual], columns: dict[str, int], rows: Array) -> Array:
-    """Return residuals of each row, (rows, residuals)."""
     state = State(columns, rows)
     if not residuals:  # the statements only name figures
         return np.zeros((len(rows), 0))

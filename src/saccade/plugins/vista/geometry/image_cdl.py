@@ -290,7 +290,6 @@ def _label(points: dict[str, Point], line: TextLine) -> DiagramLabel | None:
 
 
 def _is_name(line: TextLine, points: dict[str, Point]) -> bool:
-    """Whether a text is so near to a point that a letter is its name."""
     reach = _BESIDE * max(line.box[3] - line.box[1], line.box[2] - line.box[0])
     return any(dist(_centre(line), place) <= reach for place in points.values())
 
@@ -313,7 +312,6 @@ def _from_middle(points: dict[str, Point], side: tuple[str, str], at: Point) -> 
 
 
 def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[TextLine]) -> DiagramReading:
-    """Return the circle with the strokes from its centre to its rim."""
     # At the rim at most two pixels apart: a thin stroke passes between none of them.
     count = max(180, ceil(pi * radius))
     turned = (360 * number / count for number in range(count))

@@ -306,7 +306,6 @@ class TextCdl(Tool[ProblemText, TextCdlResult]):
     result = TextCdlResult
 
     def run(self, arguments: ProblemText, context: ToolContext) -> ToolOutcome[TextCdlResult]:
-        """Read phrases by rules."""
         statements = read_english(arguments.text)
         forms = (*statements.statements, *([statements.goal] if statements.goal else []))
         cdl = tuple(one for form in statements.statements if (one := as_cdl(form)) is not None)

@@ -49,7 +49,6 @@ class Theme:
 
     @property
     def label(self) -> Lettering:
-        """How labels are printed."""
         return Lettering(font(self.text_size), self.ink)
 
 
@@ -69,7 +68,6 @@ class ChartScale:
         return self.per_tick * self.ticks
 
     def text(self, n: int) -> str:
-        """Return the value of n as it is printed and answered."""
         return decimal_text(n * self.step, self.decimals)
 
 
@@ -243,7 +241,6 @@ class Drawn:
 
     @property
     def of_series(self) -> dict[str, int]:
-        """The values of that series by label."""
         return {label: self.values[label, self.series] for label in self.labels}
 
 

@@ -159,7 +159,7 @@ Point = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Cloud:
-    """Points of every series as n of the two scales."""
+    """The points of every series, each as its positions on the two scales."""
 
     across: ChartScale
     up: ChartScale

@@ -27,7 +27,7 @@ from saccade.plugins.worlds.solvers import solver_for
 from saccade.record.content import Action, Answer, Code, ImagePart, Message
 from saccade.record.task import Task, parse
 from saccade.record.trajectory import FinishReason
-from saccade.training.sft.synth.experts import ExpertStopped, completion
+from saccade.training.sft.synth.settings import ExpertStopped, completion
 
 # A program that first says what it was given: names, numbers and choices out of its question.
 #
@@ -293,7 +293,6 @@ class SolverModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """Return the next turn."""
         self._asked += 1
         code = self._program() if self._asked == 1 else None
         action, thought = (Code(code=code), "I measure it.") if code else (self._answer(request), "That is the result.")

@@ -49,7 +49,7 @@ from saccade.plugins.worlds.experts.scene import (
 from saccade.plugins.worlds.experts.ways import consult, strategies_for
 from saccade.record.content import Action, Code, Message, ToolCall
 from saccade.tasks.worlds import Rng
-from saccade.training.sft.synth.experts import ExpertFactory, ExpertStopped, UnfitSampleError, completion
+from saccade.training.sft.synth.settings import ExpertFactory, ExpertStopped, UnfitSampleError, completion
 
 # Make mistakes that really fail, or really show the wrong place, in the dialect.
 #

@@ -15,7 +15,7 @@ from saccade.plugins.worlds.experts.scene import ActionWriter, Box, ExpertScene,
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, VideoPart
 from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.tasks.worlds import Rng
-from saccade.training.sft.synth.experts import ExpertStopped
+from saccade.training.sft.synth.settings import ExpertStopped
 
 # Thoughts of an expert: templates as in say(rng, "[I see|There is] {what}[ here|][.|!]", what="a sign"). A seeded
 # stream chooses one of the alternatives in brackets; slots in braces are filled last, so that their text is never read
@@ -357,7 +357,6 @@ class ExpertPart:
 
     @classmethod
     def of(cls, scene: ExpertScene) -> ExpertPart:
-        """Return the part of an expert in `scene`."""
         return cls(scene, ActionWriter(scene), ThoughtWriter(scene))
 
 

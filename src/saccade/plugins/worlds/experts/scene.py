@@ -119,7 +119,6 @@ class ExpertScene:
 
     @property
     def kind(self) -> str:
-        """The kind of question."""
         return self.task.tags[0] if self.task.tags else ""
 
     @property
@@ -129,7 +128,6 @@ class ExpertScene:
 
     @property
     def long(self) -> bool:
-        """Whether thoughts are written out."""
         return self.settings.verbosity == "long"
 
     @cached_property
@@ -150,13 +148,11 @@ class ExpertScene:
 
     @property
     def subject(self) -> str:
-        """Subject of the question, in words."""
         if "target" in self.notes:
             return f"the {self.notes['target']}"
         return self.named(self.evidence[0][2] if self.evidence else "")
 
     def named(self, label: str) -> str:
-        """Return a label of the evidence in words."""
         if not label:
             return self.rng.choice(("the part in question", "the place that matters", "what is asked about"))
         if label in _PHRASES:
@@ -167,7 +163,6 @@ class ExpertScene:
 
     @property
     def turns(self) -> int:
-        """Turns that are allowed, the answer included."""
         return self.most_turns or self.dialect.limits.turns or 30
 
 
@@ -295,7 +290,6 @@ class ActionWriter:
         return ToolCall.model_validate({"name": self.cutter, "arguments": arguments})
 
     def crop_code(self, name: str, box: Box, factor: int) -> str:
-        """Return the code of a crop that is shown."""
         rng = self.scene.rng
         variable, lines, needed = self.opened(name)
         crop = rng.choice(("crop", "part", "region", "piece", "closer"))

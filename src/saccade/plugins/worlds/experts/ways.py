@@ -22,7 +22,7 @@ from saccade.plugins.worlds.experts.scene import Box, around
 from saccade.record.content import Answer, ToolCall
 from saccade.tools.context import ToolContext
 from saccade.tools.registry import TOOLS
-from saccade.training.sft.synth.experts import ExpertStopped
+from saccade.training.sft.synth.settings import ExpertStopped
 
 # Describe a strategy with typed tools: which tools it calls, which samples it fits, what it reads off their results.
 #

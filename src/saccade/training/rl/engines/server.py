@@ -141,7 +141,6 @@ class SamplingServer:
             self._asleep = True
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._connection.close()
 
     async def _ask(self, request: SampleRequest) -> SampleOutput:
@@ -235,11 +234,9 @@ class ServerPool:
             server.lost = False
 
     async def close(self) -> None:
-        """Close all connections."""
         await asyncio.gather(*(server.close() for server in self._servers))
 
     async def _each(self, change: Callable[[SamplingServer], Awaitable[None]]) -> None:
-        """Change every server, and mark the lost ones."""
         outcomes = await asyncio.gather(*map(change, self._servers), return_exceptions=True)
         for server, outcome in zip(self._servers, outcomes, strict=True):
             server.lost = isinstance(outcome, ModelLostError)

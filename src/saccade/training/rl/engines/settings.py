@@ -49,7 +49,6 @@ class EngineSettings(Settings):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Addresses of servers that run already."""
         if self.source in (LOCAL, VLLM):
             return ()
         return tuple(address.strip() for address in self.source.split(","))

@@ -31,19 +31,24 @@ from saccade.record.codec import dumps, read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.folder import TASKS
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
-from saccade.training.sft.curate.pipeline import FILTERS, CurateReport, FilterReport, FilterStep, Pipeline, Tally
-from saccade.training.sft.curate.stage import (
+from saccade.training.sft.curate.pipeline import (
+    FILTERS,
     KEEP,
     AskStage,
     BatchStage,
+    CurateReport,
     DatasetStage,
     Drop,
     FilterContext,
     FilterOutcome,
+    FilterReport,
     FilterSettings,
     FilterStage,
+    FilterStep,
     Keep,
     Media,
+    Pipeline,
+    Tally,
     Undecided,
 )
 
@@ -450,7 +455,6 @@ def _note_of(stage: DatasetStage, step: FilterStep) -> Callable[[Trajectory], tu
 async def _written(
     stream: AsyncGenerator[Trajectory, None], file: Path, note: Callable[[Trajectory], Any]
 ) -> list[Any]:
-    """Write the stream to a file; what is noted of each."""
     notes = []
     with file.open("w", encoding="utf-8", newline="\n") as lines:
         async with aclosing(stream):

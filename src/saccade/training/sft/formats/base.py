@@ -17,10 +17,10 @@ from pydantic import NonNegativeInt
 from saccade.core.disk import new_folder
 from saccade.core.registry import Registry, has_members
 from saccade.media.store import MediaStore
-from saccade.record.base import Record, Text
 from saccade.record.codec import write_lines
+from saccade.record.content import Record, Text
 from saccade.record.trajectory import Trajectory
-from saccade.training.sft.curate.stage import Media
+from saccade.training.sft.curate.pipeline import Media
 
 
 class Refused(Record):

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from saccade.errors import RecordError
-from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Role
+from saccade.record.content import ImagePart, Role, clean_text
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.benchmarks.row_files import FieldError
-from saccade.tasks.sources.readers import check_media, edited
+from saccade.tasks.sources.folder import check_media, edited
 from saccade.training.sft.formats.conversation import (
     IMAGE,
     VIDEO,
@@ -73,7 +72,6 @@ class ShareGPTCodec(ConversationCodec):
         }
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """Return pictures, then videos."""
         return read_columns(row, into)
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
@@ -153,7 +151,6 @@ class SwiftCodec(ConversationCodec):
         return {**labels(trajectory), "messages": messages, **media_columns(talk, out)}
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """Return pictures, then videos."""
         return read_columns(row, into)
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
@@ -200,7 +197,6 @@ class TaskRowCodec(ConversationCodec):
         }
 
     def held(self, trajectory: Trajectory) -> Trajectory:
-        """Return the prompt and the whole task."""
         kept = held(trajectory.model_copy(update={"turns": ()}))
         return kept.model_copy(update={"task": trajectory.task})
 

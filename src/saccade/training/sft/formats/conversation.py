@@ -22,11 +22,9 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from saccade.dialects.base import Dialect, join_texts
-from saccade.dialects.registry import recorded_dialect
+from saccade.dialects.base import Dialect, join_texts, recorded_dialect
 from saccade.errors import RecordError, RegistryError, SaccadeError
 from saccade.media.store import MediaStore
-from saccade.record.base import clean_text
 from saccade.record.content import (
     Action,
     Answer,
@@ -37,13 +35,14 @@ from saccade.record.content import (
     Role,
     TextPart,
     VideoPart,
+    clean_text,
     escape_places,
     unescape_places,
 )
 from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import FinishReason, Provenance, StopReason, Trajectory, Turn, conversation
-from saccade.training.sft.curate.stage import Media
+from saccade.training.sft.curate.pipeline import Media
 from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, find_rows, read_rows, write_jsonl
 
@@ -288,7 +287,6 @@ def _pieces(message: Message) -> list[tuple[Message, Message | None]]:
 
 
 def _restored(text: str, media: Iterator[ImagePart | VideoPart]) -> Message:
-    """Return `text` as a message of the assistant, each mark with the next of `media`."""
     parts: list[Part] = []
     for piece in re.split(f"({_MARK})", text):
         parts.append(next(media) if piece == _MARK else TextPart(text=piece))
@@ -331,15 +329,12 @@ class ConversationCodec:
     dialect: str = ""
 
     def labels(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Take labels from the row itself."""
         return row
 
     def held(self, trajectory: Trajectory) -> Trajectory:
-        """Return the trajectory as conversations hold it."""
         return held(trajectory)
 
     def media(self, trajectory: Trajectory) -> Parts:
-        """Return those of the conversation."""
         return flatten(trajectory).media
 
 

@@ -12,10 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from saccade.core.plugins import install
-from saccade.dialects.base import Dialect
+from saccade.core.registry import install
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.dialects.question import VideoNotShownError
-from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import DataError, MediaError, RecordError, SettingsError, UnavailableError
 from saccade.media.decode import suffix_of
@@ -24,8 +23,8 @@ from saccade.record.codec import read_lines, write_lines
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.trajectory import Provenance, Trajectory
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
+from saccade.training.sft.curate.pipeline import Media
 from saccade.training.sft.curate.run import link_into, link_or_copy
-from saccade.training.sft.curate.stage import Media
 from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 
 FOLDER = "media"
@@ -286,11 +285,9 @@ class _Store:
     store: MediaStore
 
     def get_bytes(self, sha256: str) -> bytes:
-        """Return the stored bytes."""
         return self.store.get_bytes(sha256)
 
     def path(self, sha256: str) -> Path:
-        """Return the file that holds them."""
         if sha256 not in self.store:
             self.store.get_bytes(sha256)  # raises MissingMediaError, and says what to do
         return self.store.path(sha256)

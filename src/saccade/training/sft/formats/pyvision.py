@@ -21,10 +21,9 @@ from typing import Any, Final, cast
 
 from saccade.errors import RecordError, SaccadeError
 from saccade.media.store import MediaStore
-from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Role, escape_places, unescape_places
+from saccade.record.content import ImagePart, Role, clean_text, escape_places, unescape_places
 from saccade.record.trajectory import Trajectory
-from saccade.training.sft.curate.stage import Media
+from saccade.training.sft.curate.pipeline import Media
 from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 from saccade.training.sft.formats.chat import ENVIRONMENTS, TaskRowCodec, hint_of, task_fields
 from saccade.training.sft.formats.conversation import (
@@ -98,7 +97,6 @@ def _closed(line: RoleMessage) -> str:
 
 
 def _opened(line: RoleMessage) -> RoleMessage:
-    """Return the message of which `_closed` made a line."""
     if line.role != "assistant" or not _CODE_END.search(line.text):
         return line
     return RoleMessage(line.role, line.text.removesuffix("\n"))
@@ -125,7 +123,6 @@ def _listed(said: object) -> list[Any]:
 
 
 def _line(number: int, message: object, media: MediaIn, parts: list[ImagePart]) -> RoleMessage:
-    """Return a message as a line; its pictures are added to `parts`."""
     role: object = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str) or role not in _ROLES:
         raise RecordError(f"message {number} is no object with the role system, user, assistant or tool")
@@ -180,7 +177,6 @@ class VerlCodec(TaskRowCodec):
 
 
 def _save(file: Path, rows: Iterable[Row]) -> None:
-    """Write the rows as parquet, each with its number."""
     pyarrow, _ = load_pyarrow()
     text, struct = pyarrow.string(), pyarrow.struct
     extra = dict.fromkeys(("id", "task", "question", "answer", "dialect", "split", "record"), text)

@@ -19,8 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.base import Dialect, load_dialect
 from saccade.dialects.thyme import OUTPUT_FOLDER
 from saccade.errors import RecordError
 from saccade.record.content import ImagePart, escape_places
@@ -140,7 +139,6 @@ class ThymeCodec(ConversationCodec):
         return {**named, **system, "image": images, "question": question, "response": response}
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """Return the pictures, inline or not."""
         return tuple(into.image(named) for named in listed(row, "image", "images"))
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:

@@ -19,9 +19,7 @@ from saccade.record.content import Action, Answer, Code, Message, Part, TextPart
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Sampling, TokenCounts, Trajectory, Turn
-from saccade.training.sft.synth.experts import completion
-from saccade.training.sft.synth.jobs import Job, StoredJobs
-from saccade.training.sft.synth.makers import ATOMIC_PROMPTS, Maker, SynthResources, labelled
+from saccade.training.sft.synth.makers import ATOMIC_PROMPTS, Job, Maker, StoredJobs, SynthResources, labelled
 from saccade.training.sft.synth.prompts import (
     CodeStep,
     DiscardedError,
@@ -33,6 +31,7 @@ from saccade.training.sft.synth.prompts import (
     steps_in,
     thoughts_in,
 )
+from saccade.training.sft.synth.settings import completion
 
 R = TypeVar("R")
 

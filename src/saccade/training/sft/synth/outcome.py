@@ -16,13 +16,13 @@ from saccade.errors import (
     SettingsError,
     ToolLostError,
 )
-from saccade.record.base import Name, Record, Text, clean_text
 from saccade.record.codec import append_line, read_lines, recover_lines
+from saccade.record.content import Name, Record, Text, clean_text
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, StopReason, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.client import ASK_LIMITS
-from saccade.training.sft.synth.jobs import Jobs, worlds_of
+from saccade.training.sft.synth.makers import Jobs, worlds_of
 from saccade.training.sft.synth.prompts import Made, graded, is_right
 from saccade.training.sft.synth.settings import SynthSettings
 
@@ -55,7 +55,6 @@ class OutcomeFilter:
         return Made(None, "wrong answer", f"{scored.answer!r} for {scored.task.answer!r}", final=True)
 
     async def close(self) -> None:
-        """Close the judge."""
         if self.judge is not None:
             await self.judge.model.close()
 
@@ -194,7 +193,6 @@ class SynthProgress:
 
     @property
     def done(self) -> int:
-        """Jobs that are over."""
         return self.skipped + self.rejected_before + self.kept + self.rejected + sum(self.discarded.values())
 
     def count(self, made: Made) -> None:

@@ -25,7 +25,7 @@ from saccade.record.content import ImagePart, MediaPart
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, Trajectory
 from saccade.rewards.judges.prompt import JudgePrompt, judge_prompt
-from saccade.rewards.registry import ExactMatch
+from saccade.rewards.reward import ExactMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,6 @@ class CostEstimate:
     """Names of the models without a price."""
 
     def line(self, limit: float | None) -> str:
-        """Say it in words."""
         size = (
             f"about {self.requests:,} requests for {self.jobs:,} jobs, {_thousands(self.prompt_tokens)} tokens read "
             f"and {_thousands(self.sampled_tokens)} written"

@@ -21,7 +21,7 @@ from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelLostError
 from saccade.media.store import MediaStore
 from saccade.record.trajectory import FinishReason
-from saccade.tokens.build import PromptDelta, TokenStream
+from saccade.tokens.batch import PromptDelta, TokenStream
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.turn import ContextFullError, Engine, SampledTurn, TurnRequest

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from saccade.core.plugins import install
-from saccade.dialects.base import Dialect
-from saccade.dialects.registry import load_dialect, recorded_dialect
+from saccade.core.registry import install
+from saccade.dialects.base import Dialect, load_dialect, recorded_dialect
 from saccade.episode.run_folder import trajectories_of
 from saccade.errors import MediaError, RegistryError, SettingsError, UnavailableError
 from saccade.media.modes import PixelBudget, policy
@@ -21,7 +20,7 @@ from saccade.record.codec import read_lines
 from saccade.record.content import Action, Code, ImagePart, Message, ParseError, ToolCall, VideoPart
 from saccade.record.execution import Status
 from saccade.record.trajectory import FinishReason, StopReason, Trajectory, Turn, conversation
-from saccade.training.sft.curate.stage import (
+from saccade.training.sft.curate.pipeline import (
     KEEP,
     Drop,
     FilterContext,

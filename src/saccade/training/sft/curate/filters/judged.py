@@ -26,14 +26,13 @@ from saccade.dialects.question import TagGuard, question_text
 from saccade.errors import PromptFileError
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.models.registry import load_model
-from saccade.record.base import Record
-from saccade.record.content import Message, TextPart
+from saccade.record.content import Message, Record, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.client import JudgeClient, NoReply, PatientRules, strict_verdict
 from saccade.rewards.judges.prompt import JudgePrompt, judge_prompt
 from saccade.rewards.reward import NoVerdict
-from saccade.training.sft.curate.stage import (
+from saccade.training.sft.curate.pipeline import (
     KEEP,
     AskStage,
     Drop,
@@ -111,7 +110,6 @@ class CurationJudge:
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
-        """Give back connections."""
         await self._client.close()
 
     async def decide(self, question: JudgeQuestion | FilterOutcome) -> FilterOutcome:

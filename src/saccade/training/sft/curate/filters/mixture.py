@@ -24,14 +24,13 @@ from pydantic import (
 from saccade.dialects.question import question_text
 from saccade.errors import SettingsError
 from saccade.grading.registry import scored_by_rule
-from saccade.record.base import Record, Text
-from saccade.record.content import ImagePart, iou
+from saccade.record.content import ImagePart, Record, Text, iou
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task, right_choices
 from saccade.record.trajectory import CORRECT, Trajectory
 from saccade.rewards.judges.client import unfenced
 from saccade.training.sft.curate.filters.episodes import Rollouts, tool_turns
 from saccade.training.sft.curate.filters.judged import JudgedSettings, JudgeQuestion, ask_about
-from saccade.training.sft.curate.stage import (
+from saccade.training.sft.curate.pipeline import (
     KEEP,
     CategoryRule,
     DatasetStage,

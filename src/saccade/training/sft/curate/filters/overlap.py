@@ -26,7 +26,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.training.sft.curate.stage import (
+from saccade.training.sft.curate.pipeline import (
     KEEP,
     Drop,
     FilterContext,
@@ -194,7 +194,6 @@ class NearIndex:
     _known: list[tuple[Fingerprint, str]] = field(default_factory=list)
 
     def add(self, print_: Fingerprint, name: str) -> None:
-        """Remember a fingerprint under a name."""
         for key in self._keys(print_):
             self._bands[key].append(len(self._known))
         self._known.append((print_, name))
