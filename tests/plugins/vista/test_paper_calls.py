@@ -5,6 +5,7 @@ A call is read by the dialect, finds its tool by any published name, and takes w
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -21,6 +22,7 @@ from saccade.tools.base import CheckedCall, Tool
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.definition import NamedTool, Needs
 from saccade.tools.registry import TOOLS, aliases, make_tool
+from saccade.tools.setup import VARIABLE
 from saccade.tools.toolbox import Toolbox
 
 
@@ -42,6 +44,17 @@ def test_each_has_a_tool_that_takes_what_is_given(item: NamedTool) -> None:
         assert value in str(argument)
         sample = {name: value, "question": "?"} if "question" in properties else {name: value}
         assert tool.mistakes(sample) == ()
+
+
+@pytest.mark.parametrize("name", ["grounding_dino", "sam", "deplot", "unichart", "chartmoe", "chartassistant",
+                                  "chartvlm", "diagram_formalizer", "gllava", "multimath"])  # fmt: skip
+def test_a_tool_without_weights_or_a_model_tells_the_person_how_to_name_them(name: str) -> None:
+    result = make_tool(name).call({}, CONTEXT)
+    assert result.problem is not None
+    assert (result.problem.kind, result.problem.kind.vista) == (ProblemKind.UNAVAILABLE, None)
+    assert re.search(rf'\[{name}\] (weights = "|model = "compatible:)', result.problem.detail)
+    assert VARIABLE in result.problem.detail
+    assert VARIABLE not in result.text
 
 
 def test_a_name_or_an_alias_means_one_tool() -> None:

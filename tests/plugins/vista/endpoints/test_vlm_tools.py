@@ -128,14 +128,6 @@ def test_a_question_is_asked_for(named: Named) -> None:
     assert result.problem.kind is ProblemKind.ARGUMENT_FORMAT
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_without_a_model_it_says_how_to_name_one(name: str) -> None:
-    result = make_tool(name).call({"task": "answer", "question": "?"}, CONTEXT)
-    assert result.problem is not None
-    assert result.problem.kind is ProblemKind.UNAVAILABLE
-    assert f'[{name}] model = "compatible:' in result.problem.detail
-
-
 def test_every_tool_has_its_prompts() -> None:
     tables = tomllib.loads((files("saccade.plugins.vista") / "prompts.toml").read_text("utf-8"))
     assert set(tables) == set(NAMES)

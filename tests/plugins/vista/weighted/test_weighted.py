@@ -151,18 +151,6 @@ def _rows(given: dict[str, Any]) -> int:
 NAMES = ("grounding_dino", "sam", "deplot", "unichart")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_without_weights_it_says_how_to_get_them(name: str) -> None:
-    tool = make_tool(name)
-    result = tool.call({"caption": "a", "points": [[1, 1]]}, ToolContext({"photo": PICTURE}))
-    assert result.problem is not None
-    assert result.problem.kind is ProblemKind.UNAVAILABLE
-    assert result.problem.kind.vista is None
-    assert f"[{name}] weights = " in result.problem.detail
-    assert VARIABLE in result.problem.detail
-    assert VARIABLE not in result.text
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_that_cannot_be_loaded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
