@@ -214,14 +214,12 @@ def test_faithfulness_by_a_model_is_strict(found: dict[str, Findings]) -> None:
 def test_judges_are_compared(found: dict[str, Findings]) -> None:
     findings = of(found, Faithfulness)
     pictures = findings.agreement_pictures
-    assert pictures is not None
     table = (pictures.both, pictures.only_model, pictures.only_boxes, pictures.neither)
     assert table == (2, 0, 1, 2)
     assert (pictures.same.count, pictures.same.of) == (4, 5)
     # 4/5 agree; 2/5 · 3/5 + 3/5 · 2/5 = 12/25 by chance
     assert pictures.kappa == pytest.approx((20 / 25 - 12 / 25) / (1 - 12 / 25))
     samples = findings.agreement_samples
-    assert samples is not None
     assert (samples.both, samples.only_boxes, samples.neither) == (2, 1, 3)
 
 
@@ -287,7 +285,6 @@ def test_tool_use(found: dict[str, Findings]) -> None:
     none, one, two, _ = total.buckets
     assert (none.samples.count, one.samples.count, two.samples.count) == (1, 7, 0)
     assert (one.correct.count, one.correct.of) == (4, 8)
-    assert one.accuracy is not None
     assert one.accuracy.value == pytest.approx(4 / 7)
     assert two.accuracy is None
     assert findings.sources["even"].samples == 4
@@ -301,7 +298,6 @@ def test_tokens(found: dict[str, Findings]) -> None:
     assert rows["t3#0"].visual == photo + 11 * 11  # and 320 to 308
     assert (rows["t5#0"].pictures, rows["t2#0"].pictures) == (3, 1)
     assert findings.estimated == 8
-    assert findings.total.accuracy is not None
     assert findings.total.accuracy.value == 5 / 8
     assert sum(span.samples for span in findings.spans) == 8
 

@@ -75,7 +75,6 @@ def check(tool: Tool[Any, Any], arguments: object, context: ToolContext) -> Any:
     if result.ok:
         json.dumps(result.value, allow_nan=False)
         return result.value
-    assert result.problem is not None
     assert result.problem.kind in MISTAKES | {ProblemKind.UNAVAILABLE}, (arguments, result.problem)
     assert 10 < len(result.text) < 1500
     return {}

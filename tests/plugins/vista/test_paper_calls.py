@@ -50,7 +50,6 @@ def test_each_has_a_tool_that_takes_what_is_given(item: NamedTool) -> None:
                                   "chartvlm", "diagram_formalizer", "gllava", "multimath"])  # fmt: skip
 def test_a_tool_without_weights_or_a_model_tells_the_person_how_to_name_them(name: str) -> None:
     result = make_tool(name).call({}, CONTEXT)
-    assert result.problem is not None
     assert (result.problem.kind, result.problem.kind.vista) == (ProblemKind.UNAVAILABLE, None)
     assert re.search(rf'\[{name}\] (weights = "|model = "compatible:)', result.problem.detail)
     assert VARIABLE in result.problem.detail
@@ -153,7 +152,6 @@ def test_calls_that_are_wrong_are_refused_with_what_to_do(body: str, kind: Probl
     call, tool, alias = called(f"<think>a</think><tool_call>{body}</tool_call>")
     refused = tool.checked(dict(call.arguments), CONTEXT, alias=alias)
     assert isinstance(refused, ToolResult)
-    assert refused.problem is not None
     assert refused.problem.kind is kind
     assert says in refused.text
     assert tool.mistakes(dict(call.arguments), alias=alias)
@@ -169,7 +167,6 @@ def test_which_of_several_pictures_was_taken_is_in_the_record() -> None:
 def test_an_unknown_picture_is_refused_by_the_names_that_there_are() -> None:
     crop = make_tool("crop")
     result = crop.call({"image": "data:image/png;base64,iVBORw0KGgo", "box": [0, 0, 9, 9]}, SEVERAL)
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.UNKNOWN_IMAGE
     assert "image_0, image_1" in result.text
 
