@@ -38,7 +38,7 @@ from saccade.media.store import MediaStore
 from saccade.models.exchanges import KeptModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import loads, write_lines
-from saccade.record.content import Answer, Code, ImagePart, Message
+from saccade.record.content import Answer, Code, Message
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, Score, StopReason, Trajectory, Turn
@@ -145,7 +145,6 @@ F = TypeVar("F", bound=Findings)
 def judge(messages: tuple[Message, ...]) -> str:
     """A model that finds the sign in small squares and in enlarged ones, and is confused by what is turned."""
     part = messages[0].parts[0]
-    assert isinstance(part, ImagePart)
     if (part.width, part.height) == (300, 400):
         return "Maybe."
     return json.dumps({"score": 1 if part.width in (60, 320) else 0})
@@ -402,7 +401,6 @@ def test_a_picture_that_the_judges_server_refuses_has_no_verdict(run: Path) -> N
 
     asked = Study((load_protocol("faithfulness"),), PictureJudge(ScriptedModel(fussy), MediaStore(run / "media")))
     findings = asyncio.run(study(run, asked))["faithfulness"]
-    assert isinstance(findings, Faithfulness)
     judged = [sample for row in findings.rows for sample in row.judged if sample.judge == "model"]
     verdicts = [picture for sample in judged for picture in sample.pictures]
     assert verdicts
@@ -430,7 +428,6 @@ def test_of_two_trajectories_of_one_id_the_later_counts_and_rows_are_in_order(tm
     heard: list[tuple[int, int]] = []
     asked = Study((load_protocol("tokens"),))
     found = asyncio.run(study(tmp_path, asked, lambda done, of: heard.append((done, of))))["tokens"]
-    assert isinstance(found, TokenEconomy)
     assert [row.id for row in found.rows] == ["t9#0", "t9#1", "t10#0"]
     assert (found.about.samples, found.about.models) == (3, ("a", "b"))
     assert heard[-1] == (3, 3)

@@ -135,7 +135,7 @@ def test_chart_readers(setup: Setup, tool: DePlot | UniChart, make: Callable[[Pa
     network, passes = tool._slot.get().model, []
     network.register_forward_pre_hook(lambda _, given, named: passes.append(_rows(named)), with_kwargs=True)
     one, two = tool.run_batch([(tool.arguments(), context), (tool.arguments(box=(0, 0, 70, 80)), context)])
-    assert one.value.raw == value["raw"]
+    assert (one.value.raw, two.value.image) == (value["raw"], "photo")
     assert one.text.endswith("The table was cut: the model wrote as much as the setup of tools allows.")
     assert set(passes) == {2}, "every step of the model is for both"
 
