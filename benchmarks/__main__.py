@@ -225,6 +225,7 @@ def tool_accuracy(
         Path | None,
         typer.Option(metavar="FOLDER", help="Also problems of Geometry3K: folders with data.json, logic_form.json."),
     ] = None,
+    seed: Annotated[int, typer.Option(help="Of the charts that Matplotlib draws.")] = 0,
     quick: Quick = False,
     out: OutFile = None,
     as_json: AsJson = False,
@@ -232,7 +233,7 @@ def tool_accuracy(
     """How often the tools that read charts and geometry by rules are right, on drawn pictures with known values."""
     from benchmarks.tool_accuracy import FULL_ACCURACY, QUICK_ACCURACY, measure_accuracy
 
-    scale = QUICK_ACCURACY if quick else FULL_ACCURACY
+    scale = replace(QUICK_ACCURACY if quick else FULL_ACCURACY, seed=seed)
     _measured("tool-accuracy", partial(measure_accuracy, scale, problems), out, as_json=as_json)
 
 

@@ -60,6 +60,8 @@ class AccuracyScale:
     drawn: int = 4
     """Of every kind of `drawn_charts`."""
     diagrams: int = 50
+    seed: int = 0
+    """Of `drawn_charts`: the rules have seen the charts of few seeds."""
 
 
 FULL_ACCURACY: Final = AccuracyScale()
@@ -81,7 +83,7 @@ def measure_accuracy(scale: AccuracyScale, problems: Path | None, on_progress: P
     judge = scale.charts >= FULL_ACCURACY.charts
     figures = [
         *_charts("chart-bar", _world_charts(scale.charts), tool, on_progress, target=judge),
-        *_styles(scale.drawn, (tool, ChartDet()), on_progress),
+        *_styles(scale.drawn, (tool, ChartDet()), on_progress, scale.seed),
         *_diagrams(scale.diagrams, on_progress),
     ]
     return [*figures, *(_problems(problems, on_progress) if problems is not None else ())]
@@ -164,10 +166,10 @@ def _world_charts(count: int) -> Iterator[tuple[Image.Image, Values]]:
         yield chart.picture, {key: float(scale.text(n)) for key, n in chart.drawn.values.items()}
 
 
-def _styles(each: int, tools: Sequence[Tool[Any, Any]], on_progress: Progress) -> Iterator[Figure]:
+def _styles(each: int, tools: Sequence[Tool[Any, Any]], on_progress: Progress, seed: int) -> Iterator[Figure]:
     """Claims about kinds, values and bars of charts in every style, of each kind of chart and of all."""
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for number, drawn in enumerate(drawn_charts(each)):
+    for number, drawn in enumerate(drawn_charts(each, seed)):
         on_progress(f"{drawn.kind} {number + 1}")
         for tool in tools:
             read = judged(_value(tool, {"task": "scg"}, ToolContext({"chart": drawn.picture})), drawn)

@@ -46,7 +46,6 @@ def test_the_documented_example_runs(
     assert (tmp_path / "runs/report.html").stat().st_size > 50_000
     assert "paired permutation test" in printed
     run = names["run"]
-    assert isinstance(run, Evaluation)
     assert len(run.rows) == len(run.records()) == 12
     assert run.summary.k == 2
     assert run.records()[0]["id"] == run.rows[0].id

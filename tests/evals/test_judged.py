@@ -80,7 +80,6 @@ async def test_the_rule_is_the_headline_and_the_judge_stands_beside_it(tmp_path:
         "t3": (0.0, 0.0, 0.0),
     }
     found = made.summary.judged
-    assert found is not None
     assert found.agreement is not None
     assert (found.samples, found.by_rule, found.by_judge) == (4, 0.5, 0.75)
     assert (found.agreement.both, found.agreement.only_rule, found.agreement.only_judge) == (2, 0, 1)
@@ -166,7 +165,6 @@ async def test_no_verdict_is_an_outcome_of_its_own(tmp_path: Path, judge: Judge)
     tasks = write_tasks(tmp_path / "tasks", 3)
     judge.says = lambda text: "Looks right to me: 1" if '"gold answer": "2"' in text else RIGHT
     made = await evaluate(settings(tasks, judge=JUDGE, headline="judge"), tmp_path / "run", player=oracle)
-    assert made.summary.judged is not None
     assert made.summary.judged.no_verdict == {"malformed": 1}
     assert (made.summary.total.tasks, made.summary.total.avg, made.summary.ungraded) == (2, 1.0, 1)
     (bad,) = [item for item in read_rows(tmp_path / "run") if item.no_verdict]
@@ -186,7 +184,6 @@ async def test_an_outage_of_the_judge_is_tried_again_and_ends_as_if_there_had_be
     wanted = settings(tasks, judge=JUDGE)
     judge.says = lambda text: ModelLostError("gone") if "is 3 +" in text else RIGHT
     made = await evaluate(wanted, tmp_path / "run", workers=1, player=oracle)
-    assert made.summary.judged is not None
     assert made.summary.judged.no_verdict == {"outage": 1}
     (notice,) = made.progress.notices
     assert notice.startswith("t3#0: the judge gave no verdict (outage): ")
@@ -257,7 +254,6 @@ async def test_a_judge_that_is_not_there_ends_the_run_and_keeps_what_it_said(
     asked = len(judge.asked)
     judge.says = lambda text: RIGHT
     made = await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", workers=1, player=oracle)
-    assert made.summary.judged is not None
     assert (made.summary.judged.samples, len(judge.asked) - asked) == (20, 15)
 
 
@@ -275,7 +271,6 @@ async def test_a_judge_that_hangs_ends_the_run_and_the_same_command_asks_again(
     server.will(chat(RIGHT))
     patient = settings(tasks, judge=wanted.judge, judge_rules={**rules, "seconds": 60})
     made = await evaluate(patient, tmp_path / "run", player=oracle)
-    assert made.summary.judged is not None
     assert (made.summary.judged.samples, len(server.bodies)) == (40, 39)
     with pytest.raises(SettingsError, match=r"judge_rules\.attempts"):
         await evaluate(
@@ -341,7 +336,6 @@ async def test_a_stored_run_gets_a_judge_and_does_not_lose_it(tmp_path: Path, ju
         await evaluate(settings(tasks, k=2, judge="vllm:other@http://x:1/v1"), tmp_path / "run", player=oracle)
     other = await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge="vllm:other@http://x:1/v1"))
     assert other.summary.graders == {"judge:vllm:other": 4}
-    assert other.kept is not None
     assert "judge:vllm:judge" in other.kept.read_text()
     with pytest.raises(SettingsError, match="there is no judge"):
         continuing(settings(tasks, headline="judge"), tmp_path / "another")
@@ -375,7 +369,6 @@ async def test_shards_have_one_judge(tmp_path: Path, judge: Judge) -> None:
             merge([tmp_path / number for number in order], tmp_path / "out")
     await asyncio.to_thread(regrade, tmp_path / "2", Regrading(judge=JUDGE))
     merged = merge([tmp_path / "2", tmp_path / "1"], tmp_path / "out")
-    assert merged.judged is not None
     assert merged.judged.samples == 4
 
 
@@ -436,7 +429,6 @@ async def test_mm_vet_is_a_share_by_capability_and_no_number_is_no_verdict(tmp_p
     wanted = settings("mmvet", data=str(tmp_path), judge=JUDGE)
     summary = (await evaluate(wanted, tmp_path / "run", player=saying(lambda plan: "something"))).summary
     assert summary.total.avg == pytest.approx((0.4 + 0.5 + 1.0) / 3)
-    assert summary.judged is not None
     assert summary.judged.no_verdict == {"malformed": 1}
     by = {tag: figures.avg for tag, figures in summary.by["mmvet@1"].items() if figures.avg is not None}
     assert by == pytest.approx(
@@ -457,6 +449,4 @@ async def test_mm_vet_is_a_share_by_capability_and_no_number_is_no_verdict(tmp_p
 def test_partial_credit_is_right_from_a_half_on() -> None:
     rows = [row("a", 0.5, by_rule=0.5, by_judge=1.0), row("b", 0.4, by_rule=0.4, by_judge=1.0), row("c", 1.0)]
     found = summarise(rows).judged
-    assert found is not None
-    assert found.agreement is not None
     assert (found.agreement.both, found.agreement.only_judge, found.samples) == (1, 1, 2)

@@ -180,10 +180,8 @@ def test_a_share_of_all_has_a_width_and_an_amount_of_all_has_none() -> None:
     first = rates.rate([None if n % 2 else n < 18 for n in range(24)])
     assert (first.low, first.high) == pytest.approx(tuple(wilson(9, 12)))
     credit = rates.credits([[1.0] * 24])[0]
-    assert credit is not None
     assert credit.low == all_right.low
     calls = rates.means([[1.0] * 24])[0]
-    assert calls is not None
     assert (calls.low, calls.high) == (1.0, 1.0)
 
 
@@ -265,7 +263,6 @@ def test_agreement_by_hand() -> None:
     # Cohen 1960: 20 and 15 the same of 50, 25 and 30 times yes: 0.7 against 0.5 by chance.
     pairs = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
     found = agreement([*pairs, (None, True), (False, None), (None, None)])
-    assert found is not None
     assert (found.both, found.only_rule, found.only_judge, found.neither) == (20, 5, 10, 15)
     assert (found.raw, found.kappa) == (pytest.approx(0.7), pytest.approx(0.4))
     assert table(pairs) == (20, 5, 10, 15)
@@ -289,7 +286,6 @@ def vstar(*credits: float | None) -> list[EvalRow]:
 
 def test_a_small_benchmark_counts_as_much_as_a_large_one_by_its_own_number() -> None:
     macro = summarise([*vsi(), *vstar(1.0)]).macro
-    assert macro is not None
     assert macro.mean == pytest.approx((1 / 3 + 1) / 2)
     said = {name: (part.number, part.value) for name, part in macro.parts.items()}
     assert said == {"vsi-bench@1": ("mean over type", pytest.approx(1 / 3)), "vstar@1": ("avg@1", 1.0)}
@@ -301,7 +297,6 @@ def test_the_worst_case_stands_beside_the_average_and_not_for_it() -> None:
         row("2", 0.0, source="dynamath@1", tags=("group=1", "variant=2")),
     ]
     macro = summarise([*variants, *vstar(1.0, 1.0)], k=4).macro
-    assert macro is not None
     assert (macro.parts["dynamath@1"].number, macro.parts["dynamath@1"].value) == ("avg@4", 0.5)
     assert macro.mean == 0.75
 
@@ -316,7 +311,6 @@ def test_one_source_has_no_mean_over_benchmarks(tmp_path: Path) -> None:
 
 def test_a_source_without_a_number_leaves_no_mean(tmp_path: Path) -> None:
     summary = summarise([*vsi(), *vstar(None)])
-    assert summary.macro is not None
     assert summary.macro.mean is None
     assert "mean over benchmarks: none; there is no graded task of vstar@1" in summary_text(summary)
     write_summary(tmp_path, [], summary)

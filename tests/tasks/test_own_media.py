@@ -18,7 +18,6 @@ from tests.media import clips
 from saccade.errors import DecodeError, MediaError, SaccadeError, SettingsError, TooLargeError
 from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
-from saccade.record.content import ImagePart, VideoPart
 from saccade.tasks.media import brought, take, task_from_files
 
 USUAL = OwnMediaSettings()
@@ -43,7 +42,6 @@ def photo() -> Image.Image:
 
 def seen(media: Any, store: MediaStore) -> Image.Image:
     part = take(media, store, USUAL).parts[0]
-    assert isinstance(part, ImagePart)
     return store.open(part).decode()
 
 
@@ -121,7 +119,6 @@ def test_an_animation_is_a_video(format_: str, store: MediaStore) -> None:
     part = take(encoded(frames[0], format_, save_all=True, append_images=frames[1:], duration=500), store, USUAL).parts[
         0
     ]
-    assert isinstance(part, VideoPart)
     assert part.frames == 3
 
 
@@ -137,7 +134,6 @@ def test_a_video_is_known_by_its_bytes(tmp_path: Path, store: MediaStore) -> Non
         path = tmp_path / name
         path.write_bytes(clips.clip(codec, container, 12))
         taken = take(path, store, USUAL)
-        assert isinstance(taken.parts[0], VideoPart)
         assert (taken.name, taken.parts[0].frames) == (name, 12)
 
 
@@ -233,7 +229,6 @@ def test_addresses_are_downloaded_when_that_is_allowed(web: str, store: MediaSto
     allowed = OwnMediaSettings(allow_urls=True)
     for path in ("/a/photo%201.png?size=1", "/unsaid/photo%201.png"):
         taken = take(web + path, store, allowed)
-        assert isinstance(taken.parts[0], ImagePart)
         assert (taken.name, taken.parts[0].width) == ("photo 1.png", 6)
 
 

@@ -38,7 +38,7 @@ from saccade.media.store import MediaStore
 from saccade.models.exchanges import KeptModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import loads, write_lines
-from saccade.record.content import Answer, Code, ImagePart, Message
+from saccade.record.content import Answer, Code, Message
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, Score, StopReason, Trajectory, Turn
@@ -145,7 +145,6 @@ F = TypeVar("F", bound=Findings)
 def judge(messages: tuple[Message, ...]) -> str:
     """A model that finds the sign in small squares and in enlarged ones, and is confused by what is turned."""
     part = messages[0].parts[0]
-    assert isinstance(part, ImagePart)
     if (part.width, part.height) == (300, 400):
         return "Maybe."
     return json.dumps({"score": 1 if part.width in (60, 320) else 0})
@@ -214,14 +213,12 @@ def test_faithfulness_by_a_model_is_strict(found: dict[str, Findings]) -> None:
 def test_judges_are_compared(found: dict[str, Findings]) -> None:
     findings = of(found, Faithfulness)
     pictures = findings.agreement_pictures
-    assert pictures is not None
     table = (pictures.both, pictures.only_model, pictures.only_boxes, pictures.neither)
     assert table == (2, 0, 1, 2)
     assert (pictures.same.count, pictures.same.of) == (4, 5)
     # 4/5 agree; 2/5 · 3/5 + 3/5 · 2/5 = 12/25 by chance
     assert pictures.kappa == pytest.approx((20 / 25 - 12 / 25) / (1 - 12 / 25))
     samples = findings.agreement_samples
-    assert samples is not None
     assert (samples.both, samples.only_boxes, samples.neither) == (2, 1, 3)
 
 
@@ -287,7 +284,6 @@ def test_tool_use(found: dict[str, Findings]) -> None:
     none, one, two, _ = total.buckets
     assert (none.samples.count, one.samples.count, two.samples.count) == (1, 7, 0)
     assert (one.correct.count, one.correct.of) == (4, 8)
-    assert one.accuracy is not None
     assert one.accuracy.value == pytest.approx(4 / 7)
     assert two.accuracy is None
     assert findings.sources["even"].samples == 4
@@ -301,7 +297,6 @@ def test_tokens(found: dict[str, Findings]) -> None:
     assert rows["t3#0"].visual == photo + 11 * 11  # and 320 to 308
     assert (rows["t5#0"].pictures, rows["t2#0"].pictures) == (3, 1)
     assert findings.estimated == 8
-    assert findings.total.accuracy is not None
     assert findings.total.accuracy.value == 5 / 8
     assert sum(span.samples for span in findings.spans) == 8
 
@@ -406,7 +401,6 @@ def test_a_picture_that_the_judges_server_refuses_has_no_verdict(run: Path) -> N
 
     asked = Study((load_protocol("faithfulness"),), PictureJudge(ScriptedModel(fussy), MediaStore(run / "media")))
     findings = asyncio.run(study(run, asked))["faithfulness"]
-    assert isinstance(findings, Faithfulness)
     judged = [sample for row in findings.rows for sample in row.judged if sample.judge == "model"]
     verdicts = [picture for sample in judged for picture in sample.pictures]
     assert verdicts
@@ -434,7 +428,6 @@ def test_of_two_trajectories_of_one_id_the_later_counts_and_rows_are_in_order(tm
     heard: list[tuple[int, int]] = []
     asked = Study((load_protocol("tokens"),))
     found = asyncio.run(study(tmp_path, asked, lambda done, of: heard.append((done, of))))["tokens"]
-    assert isinstance(found, TokenEconomy)
     assert [row.id for row in found.rows] == ["t9#0", "t9#1", "t10#0"]
     assert (found.about.samples, found.about.models) == (3, ("a", "b"))
     assert heard[-1] == (3, 3)

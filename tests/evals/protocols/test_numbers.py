@@ -51,7 +51,6 @@ def test_a_rate_counts_what_it_is_about() -> None:
     assert rates.rate([None] * 4).value is None
     assert rates.mean([None] * 4) is None
     mean = rates.mean([1.0, None, 3.0, None])
-    assert mean is not None
     assert (mean.value, mean.samples, mean.low, mean.high) == (2.0, 2, 1.0, 3.0)
     assert Rates([]).rate([]).value is None
 
@@ -175,7 +174,6 @@ def token_rows() -> list[TokenUsageRow]:
 def test_tokens_in_quarters() -> None:
     found = tokens(token_rows(), StudiedRun(run="r"))
     assert [(span.label, span.samples) for span in found.spans] == [("10", 1), ("20", 3), ("30", 1)]
-    assert found.total.visual is not None
     assert (found.total.visual.value, found.total.visual.samples, found.estimated) == (20, 5, 5)
     assert found.total.text is None
     assert tokens([], StudiedRun(run="r")).total.accuracy is None
@@ -273,7 +271,6 @@ def test_one_number_has_one_interval_wherever_it_stands(k: int, credits: tuple[f
     [whole] = curves.by_turns.points
     within = curves.within[2].points[-1]
     for accuracy in (whole.accuracy, within.accuracy, Rates(rows).credits([[one.correct for one in rows]])[0]):
-        assert accuracy is not None
         assert (accuracy.value, (accuracy.low, accuracy.high)) == (summary.avg, summary.interval)
 
 

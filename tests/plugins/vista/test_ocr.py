@@ -47,7 +47,6 @@ def lines_of(result: ToolResult) -> tuple[TextLine, ...]:
 def test_drawn_text_is_read_where_it_is(tool: Ocr, page: ToolContext) -> None:
     result = tool.call({}, page)
     assert result.ok, result.problem
-    assert result.value is not None
     assert result.value["text"] == "HELLO 42\nBANANA"
     first, second = lines_of(result)
     assert 20 <= first.box[0] <= 45
@@ -61,7 +60,6 @@ def test_drawn_text_is_read_where_it_is(tool: Ocr, page: ToolContext) -> None:
 def test_a_region_keeps_the_coordinates_of_the_image(tool: Ocr, page: ToolContext) -> None:
     result = tool.call({"region": [180, 150, 500, 260]}, page, alias="easyocr")
     assert result.ok, result.problem
-    assert result.value is not None
     assert result.value["text"] == "BANANA"
     assert 200 <= lines_of(result)[0].box[0] <= 225
 
@@ -71,7 +69,6 @@ def test_a_region_keeps_the_coordinates_of_the_image(tool: Ocr, page: ToolContex
 def test_a_real_sign(tool: Ocr) -> None:
     result = tool.call({}, ToolContext({"sign": lambda: Image.open(PHOTO).reduce(2)}))
     assert result.ok, result.problem
-    assert result.value is not None
     assert "HISTORIC" in str(result.value["text"])
 
 
@@ -91,7 +88,6 @@ def test_without_the_package_it_is_unavailable(monkeypatch: pytest.MonkeyPatch, 
     )
     result = Ocr().call({}, page)
     assert result.status is Status.REFUSED
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.UNAVAILABLE
     assert "pip install 'saccade-vlm[ocr]'" in result.problem.detail
 
@@ -105,7 +101,6 @@ def test_without_its_models_it_is_unavailable(
     def detail() -> str:
         result = Ocr().call({}, page)
         assert result.status is Status.REFUSED
-        assert result.problem is not None
         return result.problem.detail
 
     def torn(params: object) -> None:
@@ -165,7 +160,6 @@ def test_easyocr_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path
     (tmp_path / "setup.toml").write_text('[ocr]\nengine = "easyocr"\n')
     monkeypatch.setenv(VARIABLE, str(tmp_path / "setup.toml"))
     result = Ocr().call({}, page)
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.UNAVAILABLE
     assert "pip install easyocr" in result.problem.detail
 
@@ -191,7 +185,6 @@ def test_lines_of_the_least_confidence_are_kept() -> None:
         ],
     }
     everything = tool.call({"min_confidence": 0}, context).value
-    assert everything is not None
     assert everything["text"] == "at\nbelow\nover\nunder"
     assert everything["lines"][3]["confidence"] == 0  # type: ignore[index, call-overload]
     assert reading().call({}, context).text == "No text was found in page."

@@ -75,7 +75,6 @@ def check(tool: Tool[Any, Any], arguments: object, context: ToolContext) -> Any:
     if result.ok:
         json.dumps(result.value, allow_nan=False)
         return result.value
-    assert result.problem is not None
     assert result.problem.kind in MISTAKES | {ProblemKind.UNAVAILABLE}, (arguments, result.problem)
     assert 10 < len(result.text) < 1500
     return {}
@@ -102,11 +101,11 @@ def test_odd_arguments(tool: Tool[Any, Any]) -> None:
     assert check(tool, {**usual, "zzz": 1}, context) == {}
 
 
-@pytest.mark.parametrize("size", [(1, 2000), (2000, 1)])
+@pytest.mark.parametrize("size", [(5, 2000), (2000, 5)])
 def test_a_strip_is_refused_before_a_model_sees_it(size: tuple[int, int]) -> None:
     """DePlot's own header would make it as wide as the question, and gigabytes high."""
     strip = ToolContext({"image_0": Image.new("RGB", size)})
-    for name in ("deplot", "unichart", "grounding_dino", "chartmoe"):
+    for name in ("deplot", "unichart", "grounding_dino", "chartmoe", "ocr", "chartocr", "image_cdl"):
         made = make_tool(name)
         made.needs = Needs()
-        assert "over 200 times the other" in made.call(USUAL.get(name, {}), strip).text
+        assert "over 200 times the other" in made.call(USUAL.get(name, {}), strip).text, name

@@ -5,6 +5,7 @@ A call is read by the dialect, finds its tool by any published name, and takes w
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -13,14 +14,14 @@ from PIL import Image
 
 from saccade.dialects.vista import VistaDialect
 from saccade.models.base import ToolSpec
-from saccade.plugins.vista.endpoints import VlmTool
 from saccade.plugins.vista.names import VISTA_TOOLS
 from saccade.record.content import ToolCall
 from saccade.record.trajectory import FinishReason
 from saccade.tools.base import CheckedCall, Tool
-from saccade.tools.context import ProblemKind, ToolContext, ToolResult
+from saccade.tools.context import ProblemKind, ToolContext
 from saccade.tools.definition import NamedTool, Needs
 from saccade.tools.registry import TOOLS, aliases, make_tool
+from saccade.tools.setup import VARIABLE
 from saccade.tools.toolbox import Toolbox
 
 
@@ -35,13 +36,21 @@ def test_each_has_a_tool_that_takes_what_is_given(item: NamedTool) -> None:
     tool = make_tool(item.tool)
     assert tool.name == item.tool
     properties = tool.definition.parameters["properties"]
-    assert isinstance(properties, dict)
     for name, value in item.given.items():
         argument = properties[name]
-        assert isinstance(argument, dict)
         assert value in str(argument)
         sample = {name: value, "question": "?"} if "question" in properties else {name: value}
         assert tool.mistakes(sample) == ()
+
+
+@pytest.mark.parametrize("name", ["grounding_dino", "sam", "deplot", "unichart", "chartmoe", "chartassistant",
+                                  "chartvlm", "diagram_formalizer", "gllava", "multimath"])  # fmt: skip
+def test_a_tool_without_weights_or_a_model_tells_the_person_how_to_name_them(name: str) -> None:
+    result = make_tool(name).call({}, CONTEXT)
+    assert (result.problem.kind, result.problem.kind.vista) == (ProblemKind.UNAVAILABLE, None)
+    assert re.search(rf'\[{name}\] (weights = "|model = "compatible:)', result.problem.detail)
+    assert VARIABLE in result.problem.detail
+    assert VARIABLE not in result.text
 
 
 def test_a_name_or_an_alias_means_one_tool() -> None:
@@ -139,8 +148,6 @@ WRONG: Any = [
 def test_calls_that_are_wrong_are_refused_with_what_to_do(body: str, kind: ProblemKind, says: str) -> None:
     call, tool, alias = called(f"<think>a</think><tool_call>{body}</tool_call>")
     refused = tool.checked(dict(call.arguments), CONTEXT, alias=alias)
-    assert isinstance(refused, ToolResult)
-    assert refused.problem is not None
     assert refused.problem.kind is kind
     assert says in refused.text
     assert tool.mistakes(dict(call.arguments), alias=alias)
@@ -156,7 +163,6 @@ def test_which_of_several_pictures_was_taken_is_in_the_record() -> None:
 def test_an_unknown_picture_is_refused_by_the_names_that_there_are() -> None:
     crop = make_tool("crop")
     result = crop.call({"image": "data:image/png;base64,iVBORw0KGgo", "box": [0, 0, 9, 9]}, SEVERAL)
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.UNKNOWN_IMAGE
     assert "image_0, image_1" in result.text
 
@@ -164,13 +170,10 @@ def test_an_unknown_picture_is_refused_by_the_names_that_there_are() -> None:
 def test_without_a_question_nothing_is_filled_in() -> None:
     tool = make_tool("multimath")
     tool.needs = Needs()
-    assert isinstance(tool, VlmTool)
     checked = tool.checked({}, ToolContext({"a": Image.new("RGB", (9, 9))}))
-    assert isinstance(checked, CheckedCall)
     assert (checked.arguments.question, checked.repairs) == ("", ())
 
 
 def checked_repairs(tool: Tool[Any, Any], arguments: object, context: ToolContext) -> Any:
     checked = tool.checked(arguments, context)
-    assert isinstance(checked, CheckedCall)
     return checked.repairs

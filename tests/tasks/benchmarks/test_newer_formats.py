@@ -26,7 +26,6 @@ from tests.tasks.benchmarks.cases import (
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
-from saccade.record.content import ImagePart
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.row_files import RowProblem
@@ -134,7 +133,6 @@ def test_o3_bench_takes_the_target_layouts_as_evidence(tmp_path: Path) -> None:
     assert (first.choices, first.answer) == (("Zoff", "−$3, gone", "No right choice"), "−$3, gone")
     assert boxes_of(first) == [(6, 1, 12, 5), (0, 0, 3, 3)], "clipped to the picture"
     assert boxes_of(second) == boxes_of(third) == []
-    assert isinstance(lost, RowProblem)
     assert (lost.field, "no box 3" in lost.reason) == ("boxes", True)
 
 
@@ -282,7 +280,6 @@ def test_zoombench_choices_in_the_question_and_open_ones(tmp_path: Path) -> None
     assert choice.answer == "blue"
     assert (free.answer, free.answer_type, free.choices) == ("12", AnswerType.TEXT, ())
     part = free.media[0].part
-    assert isinstance(part, ImagePart)
     assert (part.width, part.height) == (12, 9), "the whole picture, not the crop"
 
 

@@ -21,6 +21,7 @@ from pydantic import Field
 
 from saccade.core.registry import install
 from saccade.errors import UnavailableError
+from saccade.plugins.vista.weights import look_for_model
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext
 from saccade.tools.definition import Alias, Cost, Needs, PixelBox, ToolModel
@@ -234,7 +235,7 @@ class Ocr(Tool[OcrArguments, OcrResult]):
             return ToolOutcome(
                 OcrResult(image=seen.image, text="", lines=()), text=f"No text was found in {seen.image}."
             )
-        pixels = _padded(seen.rgb)
+        pixels = _padded(look_for_model(arguments, context).rgb)
         with self._lock:
             if self._engine is None:
                 self._engine = _load()

@@ -230,8 +230,8 @@ class ReaderCheckpoint:
 
     processor: Any
     model: Any
-    most: int
-    """Tokens."""
+    most: int = 0
+    """Tokens, of what writes any."""
 
 
 class _ChartReader(CheckpointTool[LookArguments, ChartReaderResult, tuple[str, Image.Image]]):
@@ -389,12 +389,6 @@ class GroundingResult(ToolModel):
     boxes: tuple[GroundedBox, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Detector:
-    processor: Any
-    model: Any
-
-
 class GroundingDino(CheckpointTool[GroundingArguments, GroundingResult, tuple[Look, GroundingArguments]]):
     """Boxes of things named in words."""
 
@@ -416,49 +410,40 @@ class GroundingDino(CheckpointTool[GroundingArguments, GroundingResult, tuple[Lo
     batch = 8
     """Most calls that one pass of the model takes."""
 
-    def _loaded(self, placed: Placed) -> _Detector:
+    def _loaded(self, placed: Placed) -> ReaderCheckpoint:
         from transformers import AutoModelForZeroShotObjectDetection as Model
         from transformers import AutoProcessor
 
         processor = AutoProcessor.from_pretrained(placed.setup.weights, **placed.hub)
         model = Model.from_pretrained(placed.setup.weights, dtype=placed.dtype, **placed.hub)
-        return _Detector(processor, model.to(placed.device).eval())
+        return ReaderCheckpoint(processor, model.to(placed.device).eval())
 
     def _seen(self, arguments: GroundingArguments, context: ToolContext) -> tuple[Look, GroundingArguments]:
         return look_for_model(arguments, context), arguments
 
     def _passed(
-        self, held: _Detector, seen: Sequence[tuple[Look, GroundingArguments]]
+        self, held: ReaderCheckpoint, seen: Sequence[tuple[Look, GroundingArguments]]
     ) -> list[ToolOutcome[GroundingResult]]:
-        return _detect(held, seen)
+        import torch
 
-
-def _detect(
-    detector: _Detector, calls: Sequence[tuple[Look, GroundingArguments]]
-) -> list[ToolOutcome[GroundingResult]]:
-    import torch
-
-    texts = [caption_of(arguments.caption) for _, arguments in calls]
-    pictures = [picture_of(seen.rgb) for seen, _ in calls]
-    inputs = detector.processor(images=pictures, text=texts, return_tensors="pt", padding=True)
-    inputs = inputs.to(detector.model.device)
-    inputs["pixel_values"] = inputs["pixel_values"].to(detector.model.dtype)
-    with torch.inference_mode():
-        outputs = detector.model(**inputs)
-    made = []
-    for index, (seen, arguments) in enumerate(calls):
-        one = type(outputs)(
-            logits=outputs.logits[index : index + 1].float(), pred_boxes=outputs.pred_boxes[index : index + 1].float()
-        )
-        (boxes,) = detector.processor.post_process_grounded_object_detection(
-            one,
-            inputs["input_ids"][index : index + 1],
-            threshold=arguments.box_threshold,
-            text_threshold=arguments.text_threshold,
-            target_sizes=[seen.rgb.shape[:2]],
-        )
-        made.append(_outcome(seen, boxes, arguments.nms))
-    return made
+        texts = [caption_of(arguments.caption) for _, arguments in seen]
+        pictures = [picture_of(part.rgb) for part, _ in seen]
+        inputs = held.processor(images=pictures, text=texts, return_tensors="pt", padding=True).to(held.model.device)
+        inputs["pixel_values"] = inputs["pixel_values"].to(held.model.dtype)
+        with torch.inference_mode():
+            outputs = held.model(**inputs)
+        made = []
+        for index, (part, arguments) in enumerate(seen):
+            own = slice(index, index + 1)
+            (boxes,) = held.processor.post_process_grounded_object_detection(
+                type(outputs)(logits=outputs.logits[own].float(), pred_boxes=outputs.pred_boxes[own].float()),
+                inputs["input_ids"][own],
+                threshold=arguments.box_threshold,
+                text_threshold=arguments.text_threshold,
+                target_sizes=[part.rgb.shape[:2]],
+            )
+            made.append(_outcome(part, boxes, arguments.nms))
+        return made
 
 
 def caption_of(text: str) -> str:

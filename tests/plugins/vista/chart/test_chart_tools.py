@@ -139,7 +139,6 @@ def test_wrong_arguments_are_typed(tool: Tool[Any, Any]) -> None:
     if tool.needs.missing():
         pytest.skip("the extra `ocr` is not installed")
     result = tool.call({"task": "table", "box": [0, 0]}, ToolContext({"chart": BOARD.picture}))
-    assert result.problem is not None
     assert result.problem.kind.value == "argument_format"
 
 

@@ -122,7 +122,6 @@ def test_powers_of_ten_and_marks_of_ticks_move_an_axis_that_the_numbers_would_se
     numbers = tuple(text(name, 20, y - 7, 44, y + 3) for name, y in (("0", 252), ("10", 152), ("20", 52)))
     axis = NumberAxis("y", -0.1, 25.0, numbers)
     moved = on_ticks(rgb, axis)
-    assert moved is not None
     assert [moved.value(y + 0.5) for y in (252, 152, 52)] == pytest.approx([0, 10, 20])
     assert on_ticks(sheet(lambda pen: None), axis) is axis, "no marks"
     ten = page(40, 30, (2, 10, 16, 20, BLUE), (18, 4, 22, 10, BLUE))
@@ -251,7 +250,6 @@ def test_bars_are_some_that_end_differently_and_an_axis_decides_between_two_read
     assert read_bars(BLANK, level, TICKS, []) is None, "all of one height: cells, markers or patches of a legend"
     uneven = [bar(100, 160, 150, 180), bar(100, 185, 130, 205)]
     found = read_bars(BLANK, uneven, row, [])
-    assert found is not None
     assert not found[0].standing
     scattered = [*BASE, *(bar(180 + 30 * n, 40 + 9 * n, 200 + 30 * n, 90 + 9 * n) for n in range(3))]
     assert read_bars(BLANK, scattered, TICKS, []) is None, "most of them stand elsewhere"
@@ -299,7 +297,6 @@ def test_an_axis_is_what_nearly_all_of_its_numbers_say(
     axis = number_axis(column(*numbers), "y")
     assert (axis is None) is (values is None)
     for pixel, value in (values or {}).items():
-        assert axis is not None
         assert axis.value(pixel) == pytest.approx(value, rel=1e-6, abs=1e-6)
 
 
@@ -307,7 +304,6 @@ def test_a_factor_at_the_end_of_an_axis_counts_and_a_second_axis_makes_none() ->
     left = column(0, 1, 2, 3)
     for factor, value in (("1e6", 1e6), ("1e-3", 1e-3), ("×10⁴", 1e4), ("le6", 1e6)):
         axis = number_axis([*left, text(factor, 60, 60, 90, 72)], "y")
-        assert axis is not None
         assert axis.value(200) == pytest.approx(value)
     assert number_axis([*left, *column(0, 30, 60, 90, right=380)], "y") is None
     assert number_axis([*left, *column(0, 1, 2, 3, right=380)], "y") is not None

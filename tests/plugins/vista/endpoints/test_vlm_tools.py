@@ -22,7 +22,7 @@ from tests.models.wire_server import WireServer, chat, status
 
 from saccade.core.retry import RetryPolicy
 from saccade.errors import SettingsError
-from saccade.plugins.vista.endpoints import ReplyError, VlmTool, read_reply
+from saccade.plugins.vista.endpoints import ReplyError, read_reply
 from saccade.record.execution import Status
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.registry import make_tool, own_name
@@ -82,7 +82,6 @@ def test_each_tool_by_a_recorded_form(
     made = make_tool(call)
     result = made.call(arguments, CONTEXT, alias=call)
     assert result.ok, result.problem
-    assert result.value is not None
     assert result.value[field] == value
     assert result.value["repaired"] is False
     (body,) = server.bodies
@@ -107,7 +106,6 @@ def test_a_second_wrong_reply_is_a_failure_of_the_tool(server: WireServer, named
     server.will(chat("No."))
     result = make_tool("chartmoe").call({"task": "to_table"}, CONTEXT)
     assert len(server.bodies) == 2
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.TOOL_FAILURE
     assert "no Markdown table" in result.problem.detail
 
@@ -116,7 +114,6 @@ def test_a_server_that_refuses_makes_the_tool_unavailable(server: WireServer, na
     named("gllava")
     server.will(status(401, "who are you"))
     result = make_tool("gllava").call({"question": "Find x."}, CONTEXT)
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.UNAVAILABLE
     assert "did not answer" in result.problem.detail
 
@@ -124,16 +121,7 @@ def test_a_server_that_refuses_makes_the_tool_unavailable(server: WireServer, na
 def test_a_question_is_asked_for(named: Named) -> None:
     named("chartmoe")
     result = make_tool("chartmoe").call({"task": "answer"}, CONTEXT)
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.ARGUMENT_FORMAT
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_without_a_model_it_says_how_to_name_one(name: str) -> None:
-    result = make_tool(name).call({"task": "answer", "question": "?"}, CONTEXT)
-    assert result.problem is not None
-    assert result.problem.kind is ProblemKind.UNAVAILABLE
-    assert f'[{name}] model = "compatible:' in result.problem.detail
 
 
 def test_every_tool_has_its_prompts() -> None:
@@ -194,7 +182,6 @@ async def test_noise_of_a_served_model_is_read_asked_for_again_and_typed(
     assert set(asked) == {1}, "each question carries its picture"
     for form, result in found.items():
         if not result.ok:
-            assert result.problem is not None
             assert result.problem.kind is ProblemKind.TOOL_FAILURE, (form, result)
     assert not found["table"].ok, "noise is no table"
     assert not found["statements"].ok
@@ -291,7 +278,6 @@ def test_what_the_authors_server_answers_otherwise(
 ) -> None:
     solver.answers = answers
     tool = make_tool("multimath")
-    assert isinstance(tool, VlmTool)
     tool.retry = RetryPolicy(tries=2, first_seconds=0.01)
     result = tool.call({"question": "Find XZ."}, CONTEXT)
     assert result.status is status, result
@@ -300,7 +286,6 @@ def test_what_the_authors_server_answers_otherwise(
 
 async def test_whether_an_endpoint_is_ready(solver: Solver, tmp_path: Path) -> None:
     tool = make_tool("multimath")
-    assert isinstance(tool, VlmTool)
     assert await tool.ready() == ""
     (tmp_path / "setup.toml").write_text("[multimath]\nmodel = 'solve:http://127.0.0.1:9'\n", encoding="utf-8")
     assert "cannot be reached" in await tool.ready()

@@ -88,8 +88,6 @@ def test_grounding_dino(setup: Setup, make: Callable[[Path], Path]) -> None:
     calls = [tool.arguments(**arguments) for arguments in (asked, {**asked, "image": 7}, asked)]
     batch = tool.run_batch([(arguments, context) for arguments in calls])
     assert isinstance(batch[1], Exception)
-    assert not isinstance(batch[0], Exception)
-    assert not isinstance(batch[2], Exception)
     assert [b.phrase for b in batch[0].value.boxes] == [b.phrase for b in batch[2].value.boxes]
 
 
@@ -137,9 +135,7 @@ def test_chart_readers(setup: Setup, tool: DePlot | UniChart, make: Callable[[Pa
     network, passes = tool._slot.get().model, []
     network.register_forward_pre_hook(lambda _, given, named: passes.append(_rows(named)), with_kwargs=True)
     one, two = tool.run_batch([(tool.arguments(), context), (tool.arguments(box=(0, 0, 70, 80)), context)])
-    assert not isinstance(one, Exception)
-    assert not isinstance(two, Exception)
-    assert one.value.raw == value["raw"]
+    assert (one.value.raw, two.value.image) == (value["raw"], "photo")
     assert one.text.endswith("The table was cut: the model wrote as much as the setup of tools allows.")
     assert set(passes) == {2}, "every step of the model is for both"
 
@@ -151,18 +147,6 @@ def _rows(given: dict[str, Any]) -> int:
 NAMES = ("grounding_dino", "sam", "deplot", "unichart")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_without_weights_it_says_how_to_get_them(name: str) -> None:
-    tool = make_tool(name)
-    result = tool.call({"caption": "a", "points": [[1, 1]]}, ToolContext({"photo": PICTURE}))
-    assert result.problem is not None
-    assert result.problem.kind is ProblemKind.UNAVAILABLE
-    assert result.problem.kind.vista is None
-    assert f"[{name}] weights = " in result.problem.detail
-    assert VARIABLE in result.problem.detail
-    assert VARIABLE not in result.text
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_that_cannot_be_loaded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +156,6 @@ def test_weights_that_cannot_be_loaded(name: str, tmp_path: Path, monkeypatch: p
     monkeypatch.setenv(VARIABLE, str(tmp_path / "setup.toml"))
     arguments = {"grounding_dino": {"caption": "a"}, "sam": {"points": [[1, 1]]}}.get(name, {})
     result = make_tool(name).call(arguments, ToolContext({"photo": PICTURE}))
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.UNAVAILABLE
     assert "cannot be loaded" in result.problem.detail
 

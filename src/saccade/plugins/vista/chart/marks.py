@@ -43,10 +43,6 @@ class ChartMark:
     value: float | None = None
     """None where no axis could be read and no number is printed at the mark; of a slice its share in percent."""
 
-    @property
-    def center(self) -> tuple[float, float]:
-        return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
-
 
 def same_colour(a: Rgb, b: Rgb) -> bool:
     """Whether two colours are one to the eye of a reader of charts."""
@@ -76,8 +72,10 @@ _MARK: Final = 20
 """Pixels from a number within which that mark ends."""
 _LEAST_MARK: Final = 3
 """Pixels that it is long."""
-_INK: Final = 60
-"""Least difference of a mark from the ground, summed over the channels."""
+INK: Final = 60
+"""Least difference from the ground, summed over the channels."""
+SURE: Final = 0.9
+"""Confidence of OCR from which a text names something."""
 _Numbers = Sequence[tuple[TextLine, float]]
 
 
@@ -110,8 +108,10 @@ def on_ticks(rgb: PixelArray, axis: NumberAxis | None) -> NumberAxis | None:
 
     Numbers stand a pixel or two beside them, powers of ten with their raised digits even more.
     """
+    if axis is None:
+        return None
     offs = []
-    for tick in axis.ticks if axis is not None else ():
+    for tick in axis.ticks:
         _, top, right, _ = tick.box
         first = max(0, round(middle(tick, axis.along)) - _BESIDE)
         if axis.along == "y":
@@ -121,11 +121,11 @@ def on_ticks(rgb: PixelArray, axis: NumberAxis | None) -> NumberAxis | None:
         if not strip.size:
             continue
         ground = np.median(strip, axis=0)  # of each column: paper, the axis and the plot
-        counts = (np.abs(strip - ground).sum(axis=2) > _INK).sum(axis=1)
+        counts = (np.abs(strip - ground).sum(axis=2) > INK).sum(axis=1)
         rows = np.flatnonzero(counts >= counts.max() - 1)
         if counts.max() >= _LEAST_MARK and rows[-1] - rows[0] <= 2:
             offs.append(first + float(rows.mean()) + 0.5 - middle(tick, axis.along))
-    if axis is None or len(offs) < max(_LEAST_TICKS, _FITTING * len(axis.ticks)) or max(offs) - min(offs) > 2:
+    if len(offs) < max(_LEAST_TICKS, _FITTING * len(axis.ticks)) or max(offs) - min(offs) > 2:
         return axis
     return replace(axis, offset=axis.offset - axis.slope * float(np.median(offs)))
 
@@ -479,8 +479,6 @@ def _middle(column: NDArray[Any]) -> float:
     return float(rows[0] + rows[-1]) / 2
 
 
-_SURE: Final = 0.9
-"""Confidence of OCR from which a text names a slice."""
 _LEAST_RADIUS: Final = 40
 _TURNS: Final = 720
 _RINGS: Final = (0.25, 0.4, 0.55, 0.7, 0.85)
@@ -599,7 +597,7 @@ def _by_rim(
 ) -> list[TextLine | None] | None:
     """Return the text at the rim of each slice, at its middle; None unless each slice has just one."""
     names: list[list[TextLine]] = [[] for _ in slices]
-    for line in (line for line in lines if line.confidence >= _SURE):
+    for line in (line for line in lines if line.confidence >= SURE):
         left, top, right, bottom = line.box
         x = min(max(centre[0], left), right) - centre[0]
         y = (top + bottom) / 2 - centre[1]

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.plugins.vista.chart.marks import (
+    INK,
     POWER,
+    SURE,
     ChartKind,
     ChartLegendEntry,
     ChartMark,
@@ -48,8 +50,6 @@ from saccade.tools.measure import PixelArray
 
 _UNEVEN: Final = 0.04
 """Part of the distance of two labels by which one may be out of its place."""
-_SURE: Final = 0.9
-"""Confidence of OCR from which a text names something."""
 _SLANTED: Final = 8.0
 """Degrees from which a text is slanted."""
 
@@ -438,7 +438,7 @@ def find_legend(rgb: PixelArray, lines: Sequence[TextLine], ground: Sequence[Rgb
         lines: Its texts, but for those of the axes.
         ground: Colours of paper and plot.
     """
-    sure = [line for line in lines if line.confidence >= _SURE and line.box[2] - line.box[0] >= 0.4 * _height(line)]
+    sure = [line for line in lines if line.confidence >= SURE and line.box[2] - line.box[0] >= 0.4 * _height(line)]
     sure = [line for line in sure if line.box[3] - line.box[1] < 1.5 * _height(line)]  # not slanted
     found = [one for line in sure if (one := _patch(rgb, line, ground)) is not None]
     group = max(([other for other in found if one.is_like(other)] for one in found), key=len, default=[])
@@ -487,8 +487,6 @@ def _patch(rgb: PixelArray, line: TextLine, ground: Sequence[Rgb]) -> _Candidate
 
 _WIDE: Final = 0.5
 """A gap of so many heights of the line divides labels; between words of one label it is about half of that."""
-_INK: Final = 60
-"""Least difference from the ground, summed over the channels."""
 
 
 def split_lines(rgb: PixelArray, lines: Sequence[TextLine]) -> tuple[TextLine, ...]:
@@ -524,7 +522,7 @@ def _fits(words: Sequence[str], number: int, gap: tuple[int, int], width: int) -
 def _gaps(part: PixelArray) -> list[tuple[int, int]]:
     """First and one past the last column of each stretch without ink, but for those at the ends."""
     ground = np.median(part.reshape(-1, 3), axis=0)
-    ink = (np.abs(part.astype(int) - ground).sum(axis=2) > _INK).any(axis=0)
+    ink = (np.abs(part.astype(int) - ground).sum(axis=2) > INK).any(axis=0)
     inked = np.flatnonzero(ink)
     return [(int(a) + 1, int(b)) for a, b in pairwise(inked) if b - a > 1]
 
@@ -596,7 +594,7 @@ def _tight(rgb: PixelArray, line: TextLine) -> TextLine:
     left, top, right, bottom = line.box
     part = rgb[top:bottom, left:right].astype(int)
     off = np.abs(part - np.median(part.reshape(-1, 3), axis=0)).sum(axis=2)
-    ink = off > max(_INK, 0.4 * int(off.max(initial=0)))
+    ink = off > max(INK, 0.4 * int(off.max(initial=0)))
     rows, columns = np.flatnonzero(ink.any(axis=1)), np.flatnonzero(ink.any(axis=0))
     if not len(rows):
         return line
@@ -612,7 +610,7 @@ def _tight(rgb: PixelArray, line: TextLine) -> TextLine:
 def _whole(lines: Sequence[TextLine], rgb: PixelArray, hidden: PixelBox | None) -> list[TextLine]:
     """Return the texts that were surely read, and that neither the edge of the picture nor a legend may have cut."""
     height, width = rgb.shape[:2]
-    sure = [line for line in lines if line.confidence >= _SURE and not (hidden and _touches(line.box, hidden))]
+    sure = [line for line in lines if line.confidence >= SURE and not (hidden and _touches(line.box, hidden))]
     return [
         line
         for line in sure
@@ -627,7 +625,7 @@ def _follows(rgb: PixelArray, line: TextLine) -> bool:
     if height > right - left or _slant(line) > _SLANTED:
         return False
     part = rgb[top + height // 3 : bottom - height // 4, near:right].astype(int)  # without the frame above
-    off = np.abs(part - np.median(part.reshape(-1, 3), axis=0)).sum(axis=2) > 2 * _INK
+    off = np.abs(part - np.median(part.reshape(-1, 3), axis=0)).sum(axis=2) > 2 * INK
     return bool(off[:, : left - near - 1].any())
 
 
