@@ -74,6 +74,23 @@ ARGUMENTS: list[tuple[str, list[tuple[int, ...]], list[tuple[int, ...]]]] = [
         [(5, 0, 3), *((5, 1, option) for option in (16, 17, 18, 31, 59, 76, 77))],
     ),
     ("socketpair", [(1, 1), (1, 5 | 0x80800)], [(1, 2), (1, 3), (2, 1), (16, 1)]),
+    # Memory that the next process would not have, or not whole, and such as is merged with that of others.
+    ("madvise", [(1 << 40, 4096, advice) for advice in (3, 4, 8, 14, 25)], [(0, 9, advice) for advice in (10, 12, 18)]),
+    # The one kind of fork, and threads.
+    (
+        "clone",
+        [
+            *((FORK_FLAGS | bits,) for bits in (0, CHILD_TIDS, 0x200000)),
+            *((flags,) for flags in (GLIBC_THREAD, MUSL_THREAD, GLIBC_THREAD & ~0x40000)),
+        ],
+        [
+            *((17,), (17 | CHILD_TIDS,), (0x4111,)),  # fork and vfork
+            *((0x8000,), (0x8000 | 12,)),  # no signal at the end, or another: nobody would notice
+            *((FORK_FLAGS | bit,) for bit in (0x100, 0x400, 0x20000, *(1 << at for at in range(25, 31)))),
+            *((GLIBC_THREAD | bit,) for bit in (0x20000, 1 << 28, 1 << 30, 0x2000, 0x8000, 0x1000, 0x80, 17)),
+            *((GLIBC_THREAD & ~bit,) for bit in (0x10000, 0x100)),
+        ],
+    ),
 ]
 """Call, arguments that are allowed, and that are refused."""
 
@@ -113,36 +130,6 @@ class TestDecisions:
     def test_another_architecture_kills(self, name: str, arch: int) -> None:
         assert decide(seccomp.build_filter(name), arch, 0) == KILL
 
-    @pytest.mark.parametrize("flags", [FORK_FLAGS, FORK_FLAGS | CHILD_TIDS, FORK_FLAGS | 0x200000])
-    def test_the_one_kind_of_fork(self, name: str, flags: int) -> None:
-        assert self.decide(name, "clone", flags) == ALLOW
-
-    @pytest.mark.parametrize("flags", [GLIBC_THREAD, MUSL_THREAD, GLIBC_THREAD & ~0x40000])
-    def test_threads(self, name: str, flags: int) -> None:
-        assert self.decide(name, "clone", flags) == ALLOW
-
-    @pytest.mark.parametrize(
-        "flags",
-        [
-            17,  # fork
-            17 | CHILD_TIDS,
-            0x4111,  # vfork
-            0x8000,  # no signal at the end: nobody would notice
-            0x8000 | 12,
-            FORK_FLAGS | 0x100,  # shared memory
-            FORK_FLAGS | 0x400,
-            *(
-                FORK_FLAGS | bit
-                for bit in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
-            ),
-            *(GLIBC_THREAD | bit for bit in (0x20000, 0x10000000, 0x40000000, 0x2000, 0x8000, 0x1000, 0x80, 17)),
-            GLIBC_THREAD & ~0x10000,
-            GLIBC_THREAD & ~0x100,
-        ],
-    )
-    def test_every_other_clone(self, name: str, flags: int) -> None:
-        assert self.decide(name, "clone", flags) == EPERM
-
     @pytest.mark.parametrize(("call", "allowed", "refused"), ARGUMENTS, ids=[call for call, *_ in ARGUMENTS])
     def test_arguments(self, name: str, call: str, allowed: list[Any], refused: list[Any]) -> None:
         for action, cases in ((ALLOW, allowed), (EPERM, refused)):
@@ -155,12 +142,8 @@ class TestDecisions:
             assert self.decide(name, "fcntl", 3, command) == NOTHING, command
 
 
-def test_the_other_abi_of_x86_64_kills() -> None:
-    program = seccomp.build_filter("x86_64")
-    assert decide(program, ARCH["x86_64"], 0x40000000 | 39) == KILL
-
-
-def test_no_filter_for_an_unknown_machine() -> None:
+def test_the_other_abi_of_x86_64_kills_and_an_unknown_machine_has_no_filter() -> None:
+    assert decide(seccomp.build_filter("x86_64"), ARCH["x86_64"], 0x40000000 | 39) == KILL
     with pytest.raises(KeyError):
         seccomp.build_filter("riscv64")
 
@@ -334,28 +317,22 @@ NEWEST = {
 """Of Linux 6.5 and later, which the headers of many machines do not have."""
 
 
-def test_a_call_by_name_and_by_number() -> None:
+def test_calls_by_name_and_by_number_with_bytes_and_full_words(tmp_path: Path) -> None:
     nr = number("getpid")
     assert nr is not None
     assert syscall("getpid") == syscall(nr) == os.getpid()
-
-
-def test_bytes_and_full_words_are_passed(tmp_path: object) -> None:
-    path = f"{tmp_path}/new".encode()
-    syscall("mkdirat", -100, path, 0o700)
-    assert os.path.isdir(path)
-    # An offset beyond 32 bits.
-    with open(f"{tmp_path}/file", "wb") as file:
+    syscall("mkdirat", -100, os.fsencode(tmp_path / "new"), 0o700)
+    assert (tmp_path / "new").is_dir()
+    with (tmp_path / "file").open("wb") as file:  # an offset beyond 32 bits
         assert syscall("lseek", file.fileno(), 1 << 40, 0) == 1 << 40
 
 
-def test_an_error_becomes_an_exception() -> None:
+def test_errors_are_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError, match="close") as caught:
         syscall("close", -1)
     assert caught.value.errno == errno.EBADF
-
-
-def test_a_call_that_a_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyError):
+        number("no_such_call")
     assert number("open", "aarch64") is None
     monkeypatch.setattr("saccade.guest.syscalls.machine", lambda: "aarch64")
     with pytest.raises(OSError, match="open") as caught:
@@ -366,17 +343,10 @@ def test_a_call_that_a_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     machine.cache_clear()
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    try:
-        with pytest.raises(OSError, match="riscv64"):
-            machine()
-    finally:
-        monkeypatch.undo()
-        machine.cache_clear()
-
-
-def test_an_unknown_name_is_a_mistake() -> None:
-    with pytest.raises(KeyError):
-        number("no_such_call")
+    with pytest.raises(OSError, match="riscv64"):
+        machine()
+    monkeypatch.undo()
+    machine.cache_clear()
 
 
 def declared(prefix: str, *places: str) -> dict[str, int]:

@@ -8,16 +8,13 @@ import mmap
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from tests.guest.children import in_child
 
 from saccade.guest import inspection, wire
-from saccade.guest.cell import Interpreter
 from saccade.guest.session import make_own, remap
-from saccade.guest.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 
@@ -41,12 +38,9 @@ def test_mappings_show_the_files_of_the_present_workspace(tmp_path: Path) -> Non
         maps = inspection.in_workspace(inspection.shared_maps(os.getpid()), own)
         before = shared[:3].decode()
         os.dup2(os.open(tmp_path / "new", os.O_RDONLY), wire.WORKSPACE_FD)
-        workspace = Workspace(wire.WORKSPACE_FD)
-        workspace.commit()
-        state = cast(Interpreter, SimpleNamespace(maps=[(each, 0) for each in maps], workspace=workspace))
         os.chmod(tmp_path / "new" / "f", 0o400)
         open_before = len(os.listdir("/proc/self/fd"))
-        remap(state)
+        remap(maps)
         make_own(inspection.private_maps(os.getpid(), own, {}))
         os.truncate("f", 0)
         shared[3:6] = b"xyz"
@@ -55,8 +49,6 @@ def test_mappings_show_the_files_of_the_present_workspace(tmp_path: Path) -> Non
         left = [line for line in Path("/proc/self/maps").read_text().splitlines() if "old/f" in line]
         now = dataclasses.replace(own, workspace=str(tmp_path / "new"))
         same = inspection.in_workspace(inspection.shared_maps(os.getpid()), now) == maps
-        os.unlink(tmp_path / "new" / "f")
-        remap(state)  # those of present files stay, and so none is looked for
         return len(maps), before, after, left, same, len(os.listdir("/proc/self/fd")) - open_before
 
     count, before, after, left, same, opened = in_child(move)

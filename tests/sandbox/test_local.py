@@ -228,17 +228,6 @@ async def test_closing_a_session_ends_its_call(box: LocalSandbox) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_private_changes_of_a_mapped_file_outlive_its_removal_by_a_call_that_fails(box: LocalSandbox) -> None:
-    session = await box.open()
-    await session.run(
-        "import mmap, os\nopen('f', 'wb').write(b'file')\nkept = open('f', 'r+b')\n"
-        "mapped = mmap.mmap(kept.fileno(), 4, access=mmap.ACCESS_COPY)\nmapped[:2] = b'my'"
-    )
-    assert not (await session.run("os.remove('f')\n1 / 0")).ok
-    assert (await session.run("mapped[:], kept.read()")).value == "(b'myle', b'file')"
-
-
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_closed_session_is_forgotten(box: LocalSandbox) -> None:
     session = await box.open()
     known = weakref.ref(session)

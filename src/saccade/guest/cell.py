@@ -399,8 +399,8 @@ class Interpreter:
     forker: Forker
     standing: OpenState = field(default_factory=lambda: standing([]))
     """Open files when the last kept call ended."""
-    maps: list[tuple[Mapped, int]] = field(default_factory=list)
-    """What was mapped then of files of the workspace, with the inode number of each."""
+    maps: list[Mapped] = field(default_factory=list)
+    """What was mapped then, and shared, of files of the workspace."""
 
 
 @dataclass

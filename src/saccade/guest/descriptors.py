@@ -226,11 +226,13 @@ def _move(fd: int, file: Kept) -> None:
     """Move the position of `fd` to where that of `file` was."""
     position = file.position
     if file.next is not None:
-        position = os.lseek(fd, 0, os.SEEK_SET)
-        for after, name in _entries(fd):
-            if name == file.next:
-                break
-            position = after
+        os.lseek(fd, position, os.SEEK_SET)
+        if _name_at(fd, position) != file.next:
+            position = os.lseek(fd, 0, os.SEEK_SET)
+            for after, name in _entries(fd):
+                if name == file.next:
+                    break
+                position = after
     if position >= 0:
         os.lseek(fd, position, os.SEEK_SET)
 

@@ -280,9 +280,8 @@ def in_workspace(maps: list[Map], own: Belongings) -> list[Map]:
 
 def foreign_maps(pid: int, own: Belongings) -> bool:
     """Whether `pid` has mapped a file of a workspace that is not its own."""
-    text, base = _listed(pid), b" " + os.fsencode(own.base) + b"/"
-    found = (os.fsdecode(match[5]) for match in _LINE.finditer(text)) if base in text else ()
-    return any(path.startswith(own.base + "/") and not own.inside(path) for path in found)
+    paths = (each.path for each in _asked(pid, _QUERY_FILES, {}))
+    return any(path.startswith(own.base + "/") and not own.inside(path) for path in paths)
 
 
 def _parse(match: re.Match[bytes]) -> Map:

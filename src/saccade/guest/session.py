@@ -40,22 +40,18 @@ _CHUNK, _PIECE = 64 * 1024, 1 << 20
 _SHARED, _PRIVATE, _FIXED, _ANONYMOUS = 0x01, 0x02, 0x10, 0x20
 
 
-def remap(state: Interpreter, *, anew: bool = False) -> None:
-    """Replace mappings of files of the workspace that have become others, or `anew` all, by such of the present ones.
+def remap(maps: Sequence[Mapped]) -> None:
+    """Replace shared mappings of files of the workspace by such of the files that have their names now.
 
     A mapping outlives the fork and shows the file that it was made of: in a branch that of the origin, and after a
-    failed call one that was removed and brought back as another.
+    failed call one that was removed and brought back as another, or by a name that is none any more.
     """
-    for at, ((start, end, mode, offset, path), inode) in enumerate(state.maps):
-        now = state.workspace.inode(path)
-        if now == inode and not anew:
-            continue
+    for start, end, mode, offset, path in maps:
         fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_NOFOLLOW | (os.O_RDWR if "w" in mode else os.O_RDONLY))
         try:
             syscall("mmap", start, end - start, _protection(mode), _SHARED | _FIXED, fd, offset)
         finally:
             os.close(fd)
-        state.maps[at] = (state.maps[at][0], now)
 
 
 def _protection(mode: str) -> int:
@@ -157,7 +153,7 @@ def learn_maps(state: Interpreter) -> None:
     shared, private = list[Mapped](), list[Mapped]()
     for each in message["maps"]:
         (shared if each[2].endswith("s") else private).append(each)
-    state.maps = [(each, state.workspace.inode(each[4])) for each in shared]
+    state.maps = shared
     if private:
         make_own(private)
         state.workspace.restore()  # to look at a hole fills it
@@ -168,10 +164,10 @@ def undo_traces(state: Interpreter) -> None:
     with or_end(state, "what the last code did could not be undone"):
         drain(state.sock)
         descriptors.give_back_room(state.standing)
-        state.workspace.restore()
-        anew = descriptors.put_back(state.standing)
-        remap(state)
-        if anew:
+        rebuilt = state.workspace.restore()
+        if rebuilt:
+            remap(state.maps)
+        if descriptors.put_back(state.standing) or rebuilt:
             state.workspace.take_note()
 
 
@@ -287,7 +283,7 @@ def become_branch(state: Interpreter, fds: list[int]) -> None:
     descriptors.put(wire.STDERR_FD, 2)
     state.workspace.switch(wire.WORKSPACE_FD)
     descriptors.take_along(state.standing)
-    remap(state, anew=True)
+    remap(state.maps)
     state.workspace.take_note()
     descriptors.stand_in(state.standing.folder)
     state.outbox.reset()

@@ -296,10 +296,6 @@ class Workspace:
         """Return the entry of one path that `changes` named."""
         return self._scanned[path]
 
-    def inode(self, path: str) -> int:
-        """Return the inode number of a file at the last commit."""
-        return self._index[path].inode
-
     def open(self, path: str) -> int:
         """Open a file that `changes` named for reading."""
         return open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, dir_fd=self.fd)
@@ -341,14 +337,14 @@ class Workspace:
         self._copies, self._targets, self._times = copies, targets, self._scanned_times
         self._touched, self._spread = set(), set()
 
-    def restore(self) -> None:
-        """Make the folder what it was at the last commit; quick if nothing changed. Raises OSError if it cannot."""
+    def restore(self) -> bool:
+        """Make the folder what it was at the last commit; whether it had to be rebuilt. Raises OSError if it cannot."""
         try:
             changes, same_folders = self._compare()
             if same_folders and changes == Changes() and not self._spread:
                 if self._scanned_times != self._times or S_IMODE(fstat(self.fd).st_mode) != self._mode:
                     self._put_times_back()
-                return
+                return False
         except (WorkspaceTooLarge, OSError):
             pass
         try:
@@ -358,6 +354,7 @@ class Workspace:
             fchmod(self.fd, CHANGE)
             empty_folder(self.fd)
             self._rebuild()
+        return True
 
     def switch(self, fd: int) -> None:
         """Move to the folder behind `fd`, whose contents are replaced by what is kept."""

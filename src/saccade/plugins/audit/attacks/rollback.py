@@ -147,6 +147,14 @@ ROLLBACK = (
         "if text != 'kept' or open('f.txt').read() != 'more': breach(f'the open file reads {text!r}')",
     ),
     trace(
+        "name_taken_from_a_mapped_file_with_two",
+        "remove the name by which a file was mapped that has another one",
+        "import mmap\nopen('m.bin', 'wb').write(b'A' * 8192); os.link('m.bin', 'n.bin')\n"
+        "with open('m.bin', 'r+b') as f: m = mmap.mmap(f.fileno(), 0)",
+        "os.remove('m.bin')",
+        "m[:4] = b'MORE'\nif open('n.bin', 'rb').read(4) != b'MORE': breach('the map shows another file')",
+    ),
+    trace(
         "page_of_a_mapped_array",
         "change a mapped array that was read first, so that no time is stamped",
         "import numpy as np\nm = np.memmap('m.bin', np.uint8, 'w+', shape=8192); m[:] = 65; m.flush()",
