@@ -1,20 +1,103 @@
 """The wire format of the PyVision dialects, against golden files."""
 
+from __future__ import annotations
+
 import pytest
+from tests.dialects.cases import (
+    CROP,
+    ERROR,
+    PHOTO,
+    PLAN,
+    PLOT,
+    SECRET,
+    TIMEOUT,
+    choice_task,
+    golden,
+    ok,
+    plain,
+    task,
+    video_task,
+)
 
 from saccade.dialects.base import load_dialect
 from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.pyvision import PyVisionDialect
 from saccade.dialects.pyvision_rl import PyVisionRLDialect
 from saccade.errors import SettingsError
-from saccade.record.content import TextPart
+from saccade.record.content import Answer, Code, ParseError, TextPart
 from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia
+from saccade.record.trajectory import FinishReason
 
-from .cases import CROP, ERROR, PHOTO, PLAN, PLOT, SECRET, TIMEOUT, choice_task, golden, ok, plain, task, video_task
+PYVISION = load_dialect("pyvision")
+RL = load_dialect("pyvision-rl-image")
+STOP, STRING, LENGTH = FinishReason.STOP, FinishReason.STOP_STRING, FinishReason.LENGTH
+BLOCK = "<code>\n```python\nx = 1\n```\n</code>"
+
+
+@pytest.mark.parametrize("dialect", [PYVISION, RL], ids=["pyvision", "rl"])
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (f"I look.\n{BLOCK}", "x = 1"),
+        (f"I use the <code> tag: {BLOCK}", "x = 1"),
+        ("<code>\n```python\na\n```\nor\n```python\nb\n```\n</code>", "b"),
+        ("<code>\nx = 1\n</code>", "x = 1"),
+        ("<code>```python\nx = 1\n```</code>", "x = 1"),
+        ("<code>\n```python\nx = 1\n</code>", "x = 1\n"),
+        ("in <code> tags\n<code>x = 2</code>", "x = 2"),
+    ],
+)
+def test_code(dialect: object, text: str, code: str) -> None:
+    assert dialect in (PYVISION, RL)
+    found = (PYVISION if dialect is PYVISION else RL).parse(text, STRING)
+    assert found == Code(code=code)
+
+
+def test_answers() -> None:
+    for dialect in (PYVISION, RL):
+        assert dialect.parse("So <answer>\n\\boxed{\\frac{1}{2}}\n</answer>", STOP) == Answer(text="\\frac{1}{2}")
+        assert dialect.parse("<answer>A</answer> no: <answer>B</answer>", STOP) == Answer(text="B")
+    assert PYVISION.parse("So it is \\boxed{STOP}.", STOP) == Answer(text="STOP")
+    assert PYVISION.parse("I used <code> before. <answer>A</answer>", STOP) == Answer(text="A")
+
+
+def test_code_or_answer_first() -> None:
+    text = f"<answer>A</answer> {BLOCK}"
+    assert PYVISION.parse(text, STRING) == Code(code="x = 1")
+    assert RL.parse(text, STRING) == Answer(text="A")
+    assert RL.parse(f"<answer></answer>{BLOCK}", STRING) == Code(code="x = 1")
+
+
+def test_bare_fence_counts_in_rl_alone() -> None:
+    text = "```python\na\n```\n```python\nb\n```"
+    assert RL.parse(text, STOP) == Code(code="b")
+    assert isinstance(PYVISION.parse(text, STOP), ParseError)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "I think it is red.", "<answer></answer>", "<code></code>", "the <code> tag", "</code>"]
+)
+def test_no_action(text: str) -> None:
+    for dialect in (PYVISION, RL):
+        assert isinstance(dialect.parse(text, STOP), ParseError)
+
+
+def test_cut_off_code_is_no_code() -> None:
+    for cut in range(len("<code>"), len(BLOCK) - len("</code>") + 1):
+        for dialect in (PYVISION, RL):
+            assert isinstance(dialect.parse(BLOCK[:cut], LENGTH), ParseError), BLOCK[:cut]
+    assert isinstance(RL.parse("<answer>A</answer> and", LENGTH), ParseError)
+
+
+@pytest.mark.parametrize("name", ["pyvision", "pyvision-rl-image", "codedance", "codev"])
+def test_lone_surrogates_do_no_harm(name: str) -> None:
+    assert load_dialect(name).parse("<code>\n```python\n'\ud800'\n```\n</code>", STRING) == Code(code="'\ufffd'")
+    assert load_dialect(name).parse("<answer>\udfff</answer>", STOP) == Answer(text="\ufffd")
+
 
 SHORT = Prompts({"*": "{width}x{height} [{image_information}] {query}"}, "a test")
-RL = ("pyvision-rl-image", "pyvision-rl-image-no-hint", "pyvision-rl-video")
+RL_NAMES = ("pyvision-rl-image", "pyvision-rl-image-no-hint", "pyvision-rl-video")
 LONG = "a" * 200 + "b" * 9 + "c" * 200
 
 
@@ -24,7 +107,7 @@ def short(wanted: str) -> PyVisionDialect | PyVisionRLDialect:
     return dialect.with_prompts(SHORT)
 
 
-@pytest.mark.parametrize("name", ["pyvision", *RL])
+@pytest.mark.parametrize("name", ["pyvision", *RL_NAMES])
 def test_observations(name: str) -> None:
     expected, dialect = golden(name), load_dialect(name)
     shown = dialect.open(video_task() if "video" in name else task()).pictures
@@ -46,7 +129,7 @@ def test_observations(name: str) -> None:
     assert plain(corrected.message) == expected["no_action"]
 
 
-@pytest.mark.parametrize("name", RL)
+@pytest.mark.parametrize("name", RL_NAMES)
 @pytest.mark.parametrize("preset", ["paper", "repo"])
 def test_rl_openings(name: str, preset: str) -> None:
     expected, dialect = golden(name), short(f"{name}:{preset}")
@@ -73,7 +156,7 @@ def test_pyvision_openings() -> None:
         assert opening.bindings == {f"image_clue_{i}": item.name for i, item in enumerate(given.media)}
 
 
-@pytest.mark.parametrize("name", ["pyvision", *RL])
+@pytest.mark.parametrize("name", ["pyvision", *RL_NAMES])
 def test_own_prompts_show_the_question_and_no_secret(name: str) -> None:
     dialect = load_dialect(name)
     if "video" not in name:
@@ -138,13 +221,13 @@ def test_what_was_cut_is_said() -> None:
     assert "Text Result:\n1\n2 pictures were dropped.\n\nImage" in seen.message.text
 
 
-@pytest.mark.parametrize("name", ["pyvision", *RL])
+@pytest.mark.parametrize("name", ["pyvision", *RL_NAMES])
 def test_ends_from_outside_say_why(name: str) -> None:
     killed = Execution(status=Status.KILLED, traceback="The process died by signal 11.")
     assert "rror: The process died by signal 11.</interpreter>" in load_dialect(name).observe(killed, 0).message.text
 
 
-@pytest.mark.parametrize("name", ["pyvision", *RL])
+@pytest.mark.parametrize("name", ["pyvision", *RL_NAMES])
 def test_an_outage_is_never_shown(name: str) -> None:
     with pytest.raises(ValueError, match="outage"):
         load_dialect(name).observe(Execution(status=Status.LOST), 0)

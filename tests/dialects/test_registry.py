@@ -1,12 +1,100 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
+from tests.dialects.cases import PHOTO, ok
 
-from saccade.dialects.base import DIALECTS, load_dialect, presets, recorded_dialect
+from saccade.dialects.base import DIALECTS, CallFailure, failure, load_dialect, presets, recorded_dialect, with_notes
 from saccade.errors import RegistryError
+from saccade.guest.cell import describe
+from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia, Task
 
-from .cases import PHOTO
+
+def raised(code: str) -> CallFailure:
+    """The failure of code that really raises, through the traceback that the sandbox writes."""
+    try:
+        exec(compile(code, "<string>", "exec"), {})
+    except Exception as error:
+        text = describe(error, "/workspace", compiling=isinstance(error, SyntaxError))
+        return failure(Execution(status=Status.ERROR, traceback=text))
+    raise AssertionError("the code did not raise")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("int('x')", CallFailure("ValueError", "invalid literal for int() with base 10: 'x'")),
+        ("{}['a']", CallFailure("KeyError", "'a'")),
+        ("raise ValueError", CallFailure("ValueError", "ValueError")),
+        ("raise ValueError('two\\n  lines: here')", CallFailure("ValueError", "two\n  lines: here")),
+        ("raise ValueError('')", CallFailure("ValueError", "ValueError")),
+        (
+            "try:\n    1 / 0\nexcept Exception as e:\n    raise TypeError('b: c') from e",
+            CallFailure("TypeError", "b: c"),
+        ),
+        ("import json\njson.loads('{')", None),
+        ("x = (", None),
+    ],
+)
+def test_failure_of_a_real_exception(code: str, expected: CallFailure | None) -> None:
+    found = raised(code)
+    if expected is None:
+        assert found.kind in ("JSONDecodeError", "SyntaxError")
+        assert found.message
+        assert "File" not in found.message
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status not in (Status.OK, Status.LOST)])
+@pytest.mark.parametrize("reason", [None, "", "It was ended.", "Traceback (most recent call last):"])
+def test_a_failure_always_says_something(status: Status, reason: str | None) -> None:
+    found = failure(Execution(status=status, traceback=reason))
+    assert found.kind
+    assert found.message
+
+
+def test_a_traceback_without_frames() -> None:
+    said = Execution(status=Status.ERROR, traceback="a.b.MyError: no\n  more")
+    assert failure(said) == CallFailure("MyError", "no\n  more")
+    assert failure(Execution(status=Status.ERROR, traceback="\nKeyError: 'x'\n")) == CallFailure("KeyError", "'x'")
+
+
+def test_notes_come_on_their_own_lines() -> None:
+    assert with_notes("a\n", ok()) == "a\n"
+    assert with_notes("a\n", ok(notes=("b", "c"))) == "a\nb\nc\n"
+    assert with_notes("", ok(notes=("b",))) == "b\n"
+
+
+GOLDEN = Path(__file__).parent / "golden" / "presets.txt"
+
+
+def settings(at: str, value: Any, default: object = None) -> Iterator[str]:
+    """A line for each plain value that is not its class's default, with the way to it.
+
+    Texts of prompts and tools have golden files of their own.
+    """
+    if isinstance(value, BaseModel):
+        for name, model_field in type(value).model_fields.items():
+            yield from settings(f"{at}.{name}", getattr(value, name), model_field.get_default())
+    elif is_dataclass(value):
+        for one in fields(value):
+            if one.name not in ("prompts", "tools", "toolbox"):
+                yield from settings(f"{at}.{one.name}", getattr(value, one.name))
+    elif value != default and isinstance(value, bool | int | float | str | tuple):
+        yield f"{at} = {value!r}"
+
+
+def test_presets_are_those_of_their_papers_and_repositories() -> None:
+    names = [f"{name}:{preset}".rstrip(":") for name in DIALECTS.ids() for preset in presets(name) or ("",)]
+    lines = [line for name in names for line in settings(name, load_dialect(name))]
+    assert lines == GOLDEN.read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("entry", DIALECTS.ids())

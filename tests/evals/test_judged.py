@@ -25,7 +25,6 @@ from saccade.evals import judged as judged_module
 from saccade.evals import run as run_module
 from saccade.evals.api import Regrading, regrade
 from saccade.evals.grades import BY_JUDGE, BY_RULE, EvalProgress
-from saccade.evals.intervals import ContingencyTable, agreement
 from saccade.evals.rows import read_rows
 from saccade.evals.run import continuing, evaluate
 from saccade.evals.stored import merge, run_settings
@@ -453,18 +452,6 @@ async def test_mm_vet_is_a_share_by_capability_and_no_number_is_no_verdict(tmp_p
     )
     text = (tmp_path / "run" / "results.jsonl").read_text()
     assert "0.4 of 1" in text
-
-
-def test_agreement_by_hand() -> None:
-    pairs = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
-    found = agreement([*pairs, (None, True), (True, None)])
-    assert found is not None
-    assert (found.both, found.only_rule, found.only_judge, found.neither) == (20, 5, 10, 15)
-    assert found.raw == 0.7
-    assert found.kappa == pytest.approx(0.4)
-    assert agreement([(None, True)]) is None
-    assert ContingencyTable(5, 0, 0, 0).kappa is None
-    assert ContingencyTable(0, 5, 0, 0).kappa == 0
 
 
 def test_partial_credit_is_right_from_a_half_on() -> None:

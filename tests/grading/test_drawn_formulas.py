@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -81,6 +82,58 @@ def test_an_equal_formula_is_right_and_another_one_wrong(seed: int) -> None:
         task = Task(id="drawn", question="Find it.", answer=spelt[0], answer_type=AnswerType.TEXT)
         if grader.grade(answer, task).accepted != are_equal(gold, said, kind):
             misread.append((spelt[0], answer))
+    assert misread == []
+
+
+Region = tuple[Fraction | None, bool, Fraction | None, bool]
+"""An interval: its lower end, None for infinity, whether that belongs to it, and the same of the upper one."""
+
+
+def region(rng: random.Random) -> Region:
+    low, high = sorted(Fraction(rng.randint(-9, 9), rng.choice((1, 2, 3, 4))) for _ in range(2))
+    kind = rng.randint(0, 2)
+    if kind == 0:
+        return None, False, high, rng.random() < 0.5
+    return low, rng.random() < 0.5, (None if kind == 1 else high + 1), kind == 2 and rng.random() < 0.5
+
+
+def other_region(one: Region, rng: random.Random) -> Region:
+    low, has_low, high, has_high = one
+    ways = (
+        (low, has_low != (low is not None), high, has_high),
+        (low, has_low, high, has_high != (high is not None)),
+        (None if high is None else -high, has_high, None if low is None else -low, has_low),
+        (low and low - 1, has_low, high and high + Fraction(1, 2), has_high),
+    )
+    return rng.choice(ways)
+
+
+def spelt_region(one: Region, rng: random.Random) -> str:
+    low, has_low, high, has_high = one
+    infinity = rng.choice(("\\infty", "∞"))
+    ends = f"-{infinity}" if low is None else number(low, rng), infinity if high is None else number(high, rng)
+    interval = f"{'[' if has_low else '('}{ends[0]}, {ends[1]}{']' if has_high else ')'}"
+    signs = [rng.choice(("\\le", "≤", "<=")) if has else "<" for has in (has_low, has_high)]
+    sides = ("" if low is None else f"{ends[0]} {signs[0]} ") + "x" + ("" if high is None else f" {signs[1]} {ends[1]}")
+    return rng.choice((interval, f"x \\in {interval}", sides, f"\\{{x \\mid {sides}\\}}"))
+
+
+def number(value: Fraction, rng: random.Random) -> str:
+    over, under = abs(value.numerator), value.denominator
+    forms = [f"{over}/{under}", f"\\frac{{{over}}}{{{under}}}"] + ([str(over / under)] if under in (2, 4) else [])
+    return ("-" if value < 0 else "") + (str(over) if under == 1 else rng.choice(forms))
+
+
+@pytest.mark.parametrize("seed", [pytest.param(1, id="few"), pytest.param(2, marks=pytest.mark.slow)])
+def test_the_same_part_of_the_line_is_right_and_another_one_wrong(seed: int) -> None:
+    rng, grader, misread = random.Random(seed), load_grader("math"), []
+    for _ in range(50 if seed == 1 else 1_000):
+        gold = region(rng)
+        said = gold if rng.random() < 0.5 else other_region(gold, rng)
+        texts = spelt_region(gold, rng), rng.choice(FORMS).format(spelt_region(said, rng))
+        task = Task(id="drawn", question="Find it.", answer=texts[0], answer_type=AnswerType.TEXT)
+        if grader.grade(texts[1], task).accepted != (said == gold):
+            misread.append(texts)
     assert misread == []
 
 

@@ -119,7 +119,7 @@ def test_a_formula_has_the_value_that_it_has_by_hand(text: str) -> None:
         "2**3**2",
         f"1^{LARGEST_EXPONENT + 1}",
         f"1^-{LARGEST_EXPONENT + 1}",
-        "5!",
+        "171!",
         "1/0",
         "10^200*10^200",
         "log(0)",

@@ -185,7 +185,7 @@ def test_shared_mappings_are_told_apart(asked: str, own: Belongings, monkeypatch
             ("r--s", PAGE, PAGE),
             ("rw-s", PAGE, PAGE),
         ]
-        kept = inspection.kept_maps(inspection.shared_maps(pid), own)
+        kept = inspection.in_workspace(inspection.shared_maps(pid), own)
         assert kept == [known._replace(path="a") for known in found]
         known: inspection.Known = {}
         for _ in range(2):  # what is mapped of libraries is looked at once
@@ -193,12 +193,8 @@ def test_shared_mappings_are_told_apart(asked: str, own: Belongings, monkeypatch
             assert private._replace(start=0, end=0) == (0, 0, "rw-p", PAGE, path)
         assert private not in found
         assert inspection.private_maps(pid, dataclasses.replace(own, workspace=f"{own.base}/2"), {}) == []
-        assert inspection.moved_maps(pid, own, kept) == inspection.moved_maps(pid, own, []) == []
-        os.rename(path, f"{own.workspace}/b")
-        assert inspection.moved_maps(pid, own, kept) == kept
-        os.unlink(f"{own.workspace}/b")
+        os.unlink(path)
         assert [each.start for each in inspection.private_maps(pid, own, known)] == [private.start]
-        assert inspection.moved_maps(pid, own, kept[:1]) == kept[:1]
 
 
 def test_a_branch_has_nothing_mapped_of_others_even_for_itself(own: Belongings) -> None:

@@ -8,13 +8,16 @@ import mmap
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tests.guest.children import in_child
 
 from saccade.guest import inspection, wire
+from saccade.guest.cell import Interpreter
 from saccade.guest.session import make_own, remap
+from saccade.guest.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 
@@ -35,12 +38,15 @@ def test_mappings_show_the_files_of_the_present_workspace(tmp_path: Path) -> Non
         kinds = ((mmap.MAP_SHARED, READ | WRITE), (mmap.MAP_SHARED, READ), (mmap.MAP_PRIVATE, READ | WRITE))
         shared, readable, private = (mmap.mmap(fd, PAGE, flags, prot, offset=PAGE) for flags, prot in kinds)
         private[:4] = b"mine"
-        maps = inspection.kept_maps(inspection.shared_maps(os.getpid()), own)
+        maps = inspection.in_workspace(inspection.shared_maps(os.getpid()), own)
         before = shared[:3].decode()
         os.dup2(os.open(tmp_path / "new", os.O_RDONLY), wire.WORKSPACE_FD)
+        workspace = Workspace(wire.WORKSPACE_FD)
+        workspace.commit()
+        state = cast(Interpreter, SimpleNamespace(maps=[(each, 0) for each in maps], workspace=workspace))
         os.chmod(tmp_path / "new" / "f", 0o400)
         open_before = len(os.listdir("/proc/self/fd"))
-        remap(maps)
+        remap(state)
         make_own(inspection.private_maps(os.getpid(), own, {}))
         os.truncate("f", 0)
         shared[3:6] = b"xyz"
@@ -48,7 +54,9 @@ def test_mappings_show_the_files_of_the_present_workspace(tmp_path: Path) -> Non
         after = [view[:8].decode() for view in (shared, readable, private)]
         left = [line for line in Path("/proc/self/maps").read_text().splitlines() if "old/f" in line]
         now = dataclasses.replace(own, workspace=str(tmp_path / "new"))
-        same = inspection.kept_maps(inspection.shared_maps(os.getpid()), now) == maps
+        same = inspection.in_workspace(inspection.shared_maps(os.getpid()), now) == maps
+        os.unlink(tmp_path / "new" / "f")
+        remap(state)  # those of present files stay, and so none is looked for
         return len(maps), before, after, left, same, len(os.listdir("/proc/self/fd")) - open_before
 
     count, before, after, left, same, opened = in_child(move)
@@ -57,7 +65,6 @@ def test_mappings_show_the_files_of_the_present_workspace(tmp_path: Path) -> Non
     assert left == [], "nothing of the old workspace is mapped any more"
     assert same
     assert opened == 0
-    assert (tmp_path / "new" / "f").read_bytes()[PAGE : PAGE + 8] == b"newxyzne"
 
 
 def test_private_memory_of_a_file_becomes_the_programs_own_with_gaps_and_rights(tmp_path: Path) -> None:

@@ -52,10 +52,34 @@ def test_forms_of_showing_a_figure(guest: Guest, ending: str) -> None:
     assert again.pictures == []
 
 
-def test_usual_figure_is_raw_rgb_of_640_by_480(guest: Guest) -> None:
-    result = guest.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")
-    assert (result.sizes, result.pictures[0].mode) == ([(640, 480)], "RGB")
-    assert result.pictures[0].getpixel((0, 0)) == (255, 255, 255)
+RED, WHITE = (255, 0, 0), (255, 255, 255)
+
+
+@pytest.mark.parametrize(
+    ("code", "size", "color"),
+    [
+        ("plt.plot([1, 2])\nplt.show()", (640, 480), WHITE),
+        ("plt.plot([1, 2])\nplt.savefig('f.png')\nplt.show()", (640, 480), WHITE),  # once
+        ("f = figure()\nf.patch.set_alpha(0)\nplt.show()", (20, 20), WHITE),
+        (
+            "plt.switch_backend('svg')\nf = figure('red')\nkind = type(f.canvas)\nf.show()\n"
+            "assert type(f.canvas) is kind",
+            (20, 20),
+            RED,
+        ),
+        (
+            "from matplotlib.figure import Figure\nf = Figure((2, 1), 50, facecolor='red')\nf.show()\nf",
+            (100, 50),
+            RED,
+        ),
+        ("im = Image.new('RGB', (2, 2), 'red')\nim.show()\nim.paste('blue', (0, 0, 2, 2))", (2, 2), RED),
+    ],
+    ids=["usual", "saved, too", "transparent", "another backend", "without pyplot", "changed later"],
+)
+def test_one_opaque_picture_of_the_moment(guest: Guest, code: str, size: tuple[int, int], color: object) -> None:
+    result = guest.run(IMPORTS + code)
+    assert (result.status, result.sizes, result.value) == ("ok", [size], None)
+    assert (result.pictures[0].mode, result.pictures[0].getpixel((0, 0))) == ("RGB", color)
 
 
 def test_loop_and_several_figures_in_number_order(guest: Guest) -> None:
@@ -81,22 +105,6 @@ def test_windowed_backend_is_taken_as_agg_with_a_note(guest: Guest) -> None:
     assert result.stdout == "agg\n"
     assert any("Qt5Agg" in note for note in result.notes)
     assert guest.run("import matplotlib\nmatplotlib.use('no such thing')").status == "error"
-
-
-def test_a_figure_of_another_backend(guest: Guest) -> None:
-    code = "plt.switch_backend('svg')\nf = figure('red')\nkind = type(f.canvas)\nf.show()\ntype(f.canvas) is kind"
-    result = guest.run(IMPORTS + code)
-    assert (result.value, result.sizes) == ("True", [(20, 20)])
-
-
-def test_figure_without_pyplot(guest: Guest) -> None:
-    result = guest.run("from matplotlib.figure import Figure\nf = Figure((2, 1), 50, facecolor='red')\nf.show()\nf")
-    assert (result.sizes, result.value) == ([(100, 50)], None)
-
-
-def test_transparent_figure_is_put_on_white(guest: Guest) -> None:
-    result = guest.run(IMPORTS + "f = figure()\nf.patch.set_alpha(0)\nplt.show()")
-    assert result.pictures[0].getpixel((0, 0)) == (255, 255, 255)
 
 
 def test_figure_that_cannot_be_drawn_is_a_note(guest: Guest) -> None:
@@ -275,11 +283,6 @@ def test_opencv_arrays_of_other_types() -> None:
     assert to_rgb(strange) is strange, "to be told of as it was given"
 
 
-def test_pixels_are_those_of_the_moment(guest: Guest) -> None:
-    result = guest.run(IMPORTS + "im = Image.new('RGB', (2, 2), 'red')\nim.show()\nim.paste('blue', (0, 0, 2, 2))")
-    assert result.pictures[0].getpixel((0, 0)) == (255, 0, 0)
-
-
 def test_order_is_shown_value_files_by_time_then_name(guest: Guest) -> None:
     code = """
 import os
@@ -344,11 +347,6 @@ def test_two_equal_figures_are_two_pictures(guest: Guest) -> None:
     result = guest.run(IMPORTS + draw * 2)
     assert (result.sources, result.notes) == (["figure", "figure"], [])
     assert result.pictures[0].tobytes() == result.pictures[1].tobytes()
-
-
-def test_figure_saved_and_shown_comes_once(guest: Guest) -> None:
-    result = guest.run(IMPORTS + "plt.plot([1, 2])\nplt.savefig('f.png')\nplt.show()")
-    assert result.sources == ["figure"]
 
 
 def test_pictures_that_differ_in_one_pixel_or_in_transparency_both_come(guest: Guest) -> None:

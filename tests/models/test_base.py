@@ -1,6 +1,11 @@
+from __future__ import annotations
+
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.models.wire_rules import broken_rule
 
 from saccade.errors import SettingsError
 from saccade.models.base import StopWatch, apply_stops, can_be_inferred, check_stops, first_stop, unclosed
@@ -88,3 +93,71 @@ def test_an_empty_stop_is_refused_and_repetitions_fall_away() -> None:
     with pytest.raises(SettingsError, match="empty"):
         check_stops(("a", ""))
     assert check_stops(("a", "b", "a")) == ("a", "b")
+
+
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+USER = {"role": "user", "content": "What?"}
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+ASKS: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+TELLS = {"role": "tool", "tool_call_id": "a", "content": "x"}
+
+WORDS = {"type": "text", "text": "What?"}
+IMAGE = {"type": "image", "source": {"data": "x"}}
+USES = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "a"}
+
+
+def turns(*contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"role": ("user", "assistant")[at % 2], "content": content} for at, content in enumerate(contents)]
+
+
+def test_right_requests_break_none() -> None:
+    assert broken_rule(CHAT, {"messages": [USER, ASKS, TELLS, USER]}) is None
+    body = {
+        "model": "claude-opus-4-8",
+        "messages": turns([WORDS], [WORDS, USES], [RESULT, WORDS]),
+        "tools": [{}],
+    }
+    assert broken_rule(MESSAGES, body) is None
+
+
+@pytest.mark.parametrize(
+    ("messages", "fields", "words"),
+    [
+        ([USER, ASKS, USER], {}, "without a tool message"),
+        ([USER, ASKS], {}, "without a tool message"),
+        ([USER, TELLS], {}, "no open call"),
+        ([USER, ASKS, TELLS, TELLS], {}, "no open call"),
+        ([USER, ASKS, {**TELLS, "content": [WORDS]}], {}, "is a text"),
+        ([USER, {**ASKS, "tool_calls": [CALL, CALL]}, TELLS, TELLS], {}, "unique"),
+        ([USER, {**ASKS, "tool_calls": []}], {}, "not none"),
+        ([USER, {**ASKS, "tool_calls": None}], {}, "a text or a list"),
+        ([USER, {"role": "assistant", "content": "x"}], {}, "continue_final_message"),
+        ([USER], {"continue_final_message": True, "add_generation_prompt": False}, "continue_final_message"),
+        ([USER], {"parallel_tool_calls": False}, "only with tools"),
+    ],
+)
+def test_wrong_chats(messages: list[dict[str, Any]], fields: dict[str, Any], words: str) -> None:
+    assert words in (broken_rule(CHAT, {"messages": messages, **fields}) or "")
+
+
+@pytest.mark.parametrize(
+    ("contents", "fields", "words"),
+    [
+        ([[WORDS], [USES], [WORDS]], {}, "are answered by"),
+        ([[WORDS], [USES]], {}, "without a result"),
+        ([[RESULT]], {}, "are answered by"),
+        ([[WORDS], [USES], [WORDS, RESULT]], {}, "come first"),
+        ([[WORDS], [USES], [RESULT], [USES], [RESULT]], {}, "unique"),
+        ([[WORDS], [USES], [RESULT]], {"tools": []}, "only with tools"),
+        ([[WORDS], [{**USES, "id": "a.b"}], [{**RESULT, "tool_use_id": "a.b"}]], {}, "few characters"),
+        ([[WORDS], []], {}, "no message is empty"),
+        ([[{**WORDS, "text": "\n"}]], {}, "non-whitespace"),
+        ([[WORDS], [IMAGE, WORDS], [WORDS]], {}, "not permitted within assistant"),
+        ([[WORDS], [WORDS]], {"model": "claude-sonnet-4-6"}, "prefill"),
+        ([[WORDS], [{**WORDS, "text": "a "}]], {"model": "claude-opus-4-5"}, "trailing whitespace"),
+    ],
+)
+def test_wrong_messages(contents: list[list[dict[str, Any]]], fields: dict[str, Any], words: str) -> None:
+    body = {"model": "claude-opus-4-8", "tools": [{}], "messages": turns(*contents), **fields}
+    assert words in (broken_rule(MESSAGES, body) or "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +13,50 @@ from tests.models.wire_gemini import generated
 from tests.models.wire_responses import message, responded
 from tests.models.wire_server import WireServer, chat, raw
 
-from saccade.errors import ModelRefusedError, SettingsError
+from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.models.base import Request, ToolSpec
+from saccade.models.exchanges import KeptModel
 from saccade.models.providers.anthropic import DEFAULT_MAX_TOKENS, AnthropicModel
 from saccade.models.providers.gemini import GeminiModel
 from saccade.models.providers.openai import OpenAIModel
 from saccade.models.providers.responses import ResponsesModel
 from saccade.models.registry import check_sampling, unheard_sampling
-from saccade.record.content import Message
+from saccade.models.scripted import ScriptedModel
+from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import FinishReason, Sampling
+
+
+class NoMedia:
+    def get_bytes(self, sha256: str) -> bytes:
+        raise AssertionError("a scripted model reads no pictures")
+
+
+async def test_a_kept_reply_answers_its_own_request_only(tmp_path: Path) -> None:
+    model = KeptModel(ScriptedModel(["one", "two", "three", ModelLostError("down"), "five"]), tmp_path)
+
+    async def ask(text: str, seed: int = 0) -> str:
+        message = Message(role="user", parts=(TextPart(text=text),))
+        request = Request((message,), sampling=Sampling(seed=seed))
+        return (await model.complete(request, NoMedia())).text
+
+    assert [await ask("a"), await ask("a"), await ask("a", 1), await ask("b")] == ["one", "one", "two", "three"]
+    with pytest.raises(ModelLostError):
+        await ask("c")
+    assert await ask("c") == "five"
+    for file in tmp_path.rglob("*.json"):
+        file.write_text("{}")
+    with pytest.raises(SettingsError, match="delete it"):
+        await ask("a")
+    await model.close()
+
+
+async def test_a_kept_reply_is_heard_like_a_new_one(tmp_path: Path) -> None:
+    request = Request((Message(role="user", parts=(TextPart(text="a"),)),))
+    for model in (ScriptedModel(["well said"]), ScriptedModel([])):
+        heard: list[str] = []
+        reply = await KeptModel(model, tmp_path).complete(request, NoMedia(), on_text=heard.append)
+        assert ("".join(heard), reply.text) == ("well said", "well said")
+
 
 HERE = "@http://127.0.0.1:1/v1"
 

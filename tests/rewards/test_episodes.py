@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +15,26 @@ from saccade.dialects.base import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, limits_with
 from saccade.episode.regions import StoredPixels, regions
+from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Answer, Code, ToolCall
 from saccade.record.execution import Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
-from saccade.record.trajectory import Broken, FinishReason, Score, Trajectory, Turn
+from saccade.record.trajectory import Broken, FinishReason, Score, StopReason, Trajectory, Turn, total
 from saccade.rewards.codev import Redline, redlines
 from saccade.rewards.judges.answer import BoxJudge
-from saccade.rewards.reward import RewardGroup, boxed_answer, follows_protocol, load_reward, silent, tags_in_order
+from saccade.rewards.reward import (
+    RewardGroup,
+    as_rubric,
+    boxed_answer,
+    follows_protocol,
+    load_reward,
+    silent,
+    tags_in_order,
+)
 from saccade.sandbox.local import LocalSandbox
+from saccade.training.env import ExactMatch, Graded, Rewarded
 from saccade.training.rl.rollout import broken
 from saccade.training.rl.scoring import repeats, with_repeats
 
@@ -197,3 +208,91 @@ def test_what_a_dialect_writes_has_the_form_that_its_reward_asks_for(
     turns = [Turn(text=text, action=chosen.parse(text, FinishReason.STOP_STRING)) for text in texts]
     assert fits(rollout(*turns))
     assert not fits(rollout(wrote("</answer> Hm. <think>"), turns[1].model_copy(update={"text": "<answer>red"})))
+
+
+def score(gold: str | None, answer: str | None) -> float | None:
+    turns = () if answer is None else (Turn(text=answer, action=Answer(text=answer)),)
+    trajectory = Trajectory(id="t", task=Task(id="t", question="?", answer=gold), turns=turns)
+    (part,) = ExactMatch()(trajectory)
+    assert part.name == "correct"
+    return part.value
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"), [("Red", "red"), ("a  b", " A\nb "), ("café", "cafe\u0301"), ("Straße", "STRASSE"), ("4", "4")]
+)
+def test_the_same(gold: str, answer: str) -> None:
+    assert score(gold, answer) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"),
+    [
+        ("50", "150"),
+        ("4", "4.0"),
+        ("red", "red."),
+        ("dog", "o"),
+        ("A", "(A)"),
+        ("x²", "x2"),
+        ("red", ""),
+        ("red", None),
+    ],
+)
+def test_not_the_same(gold: str, answer: str | None) -> None:
+    assert score(gold, answer) == 0.0
+
+
+def test_no_gold_no_score() -> None:
+    assert score(None, "red") is None
+
+
+def vista(said: str, **task: Any) -> Trajectory:
+    """One thought and one answer, in VISTA's form."""
+    text = f"<think>I see it.</think><answer>{said}</answer>"
+    turns = (Turn(text=text, action=Answer(text=said)),)
+    return Trajectory(id="t", task=Task(id="t", question="?", **task), turns=turns, stop=StopReason.ANSWERED)
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "value"),
+    [
+        ({"answer": "4", "answer_type": "number"}, "4.0", 1.0),
+        ({"answer": "100", "answer_type": "number"}, "103", 0.0),
+        ({"answer": "100", "answer_type": "number", "grader": "relaxed"}, "103", 1.0),
+        ({}, "103", None),
+    ],
+)
+def test_the_default_is_the_grader_of_the_task(task: dict[str, Any], answer: str, value: float | None) -> None:
+    [score] = as_rubric(None)(vista(answer, **task))
+    assert (score.name, score.value, score.weight) == ("correct", value, 1.0)
+
+
+def test_a_grader_by_name() -> None:
+    task = {"answer": "100", "answer_type": "number"}
+    assert [score.value for score in Graded("relaxed")(vista("103", **task))] == [1.0]
+    with pytest.raises(RegistryError, match="relaxd"):
+        Graded("relaxd")
+
+
+def test_a_reward_preset_by_name_is_worth_what_the_paper_says() -> None:
+    """VISTA: format 1 and correct 1; format alone for a wrong answer."""
+    rubric = as_rubric("vista-r1")
+    scores = rubric(vista("red", answer="red"))
+    assert {score.name: (score.value, score.weight) for score in scores} == {
+        "correct": (1.0, 0.0),
+        "reward.repetition": (0.0, 1.0),
+        "reward.format": (1.0, 1.0),
+        "reward.correct": (1.0, 1.0),
+    }
+    assert (total(scores), total(rubric(vista("blue", answer="red")))) == (2.0, 1.0)
+    sparse = Rewarded("vista-r1", {"form": "sparse"})
+    assert total(sparse(vista("red", answer="red"))) == 1.0
+
+
+def test_rewards_that_cannot_work_here_are_refused() -> None:
+    with pytest.raises(SettingsError, match="needs a judge"):
+        as_rubric("codev")
+    with pytest.raises(RegistryError, match="Did you mean"):
+        as_rubric("vista-r2")
+    with pytest.raises(SettingsError, match="forms"):
+        Rewarded("vista-r1", {"forms": "sparse"})

@@ -16,7 +16,7 @@ from saccade.rewards.peers import PIXEL_REASONER_PRESETS as PIXEL
 from saccade.rewards.peers import PRESETS as PYVISION
 from saccade.rewards.peers import THYME_PRESETS as THYME
 from saccade.rewards.peers import ThymeReward
-from saccade.rewards.reward import JudgeVerdict, NoVerdict
+from saccade.rewards.reward import JudgeVerdict, NoVerdict, Rewarded, pays_for_consistency
 from saccade.rewards.vista import PRESETS as VISTA
 
 FAILED = Status.ERROR
@@ -238,7 +238,15 @@ def test_thyme_asks_about_what_may_be_paid() -> None:
     assert asks(rollout(answered(), correct=0.5)) is True
     for trajectory in (rollout(answered(), correct=0), rollout(answered(), correct=None), lost(ran())):
         assert asks(trajectory) is False
-    assert ThymeReward(consistency_weight=0).needs_consistency(rollout(answered())) is False
+    weightless = ThymeReward(consistency_weight=0)
+    assert weightless.needs_consistency(rollout(answered())) is False
+    assert scored(weightless, rollout(answered()))[0].total == 1.5
+    assert [pays_for_consistency(preset) for preset in (weightless, THYME["repo"], PYVISION["paper"])] == [
+        False,
+        True,
+        False,
+    ]
+    assert Rewarded("thyme@1:repo", {"consistency_weight": 0})(rollout(answered()))  # needs no judge
 
 
 def test_pixel_reasoner() -> None:

@@ -20,13 +20,14 @@ from saccade.grading.base import Verdict, gold_of, judged, right, unread, unread
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.formula import same_formula
-from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, assertion_in_english
+from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, assertion_in_english, written_in
 from saccade.grading.letters import in_our_letters, labels_said, may_label, own_labels, parts_said
 from saccade.grading.quantities import quantity
-from saccade.grading.text import bare, same_quantity, same_text, starts_as_number
+from saccade.grading.text import bare, same_quantity, same_text, starts_as_number, statements, without_article
 from saccade.record.task import Task
 
 _MENTION = re.compile(r"(?<![A-Za-z])[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)s?\s+(?P<named>[A-Z])\b")
+_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MARKUP = re.compile(r"^#{1,6}\s+|\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
 _INNER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|boldsymbol)\s?\{([^{}\\]*)\}")
 _SMALL_WORDS = frozenset(
@@ -98,6 +99,26 @@ class AnswerOptions:
         """Return the first option whose text is `plain`."""
         said = bare(plain)
         return self.words.index(said) if said and said in self.words else None
+
+    def named(self, said: str) -> int | None:
+        """Return the option whose text, number or formula is what is said, whatever article stands before it."""
+        exact = self.exact(said)
+        return exact if exact is not None else self.exact(without_article(said)) if said else None
+
+    def ends(self, said: str, index: int) -> bool:
+        """Tell whether a sentence of another language than English ends in the text of this option."""
+        words = self.words[index]
+        if (
+            not words
+            or not said.endswith(words)
+            or len(said) == len(words)
+            or (said.isascii() and not written_in(said))
+        ):
+            return False
+        before = said[: -len(words)]
+        return before[-1].isspace() or (
+            _UNSPACED.match(words) is not None and (len(words) > 1 or before[-1] in "はがは是为為 :")
+        )
 
     def starts_with_label(self, plain: str) -> bool:
         """Tell whether the text begins with an option's letter, marked or before punctuation."""
@@ -174,11 +195,13 @@ class AnswerOptions:
             words = re.sub(r"'s\b", "", self.words[index])
             if len(words) < 2 or not words[0].isalpha():
                 continue  # single letters and numbers turn up in any sentence
-            spots = list(re.finditer(rf"(?<![\w-]){re.escape(words)}(?![\w-])", rest))
+            edges = ("", "") if _UNSPACED.match(words) else (r"(?<![\w-])", r"(?![\w-])")
+            form = re.escape(words).join(edges)
+            spots = list(re.finditer(form, rest))
             if any(not alone or _stands_alone(rest, spot) for spot in spots):
                 found.add(index)
             if spots:
-                rest = re.sub(rf"(?<![\w-]){re.escape(words)}(?![\w-])", " | ", rest)
+                rest = re.sub(form, " | ", rest)
         return found
 
     def without_texts(self, text: str) -> str:
@@ -260,6 +283,8 @@ class YesNoGrader:
 
         def says(text: str) -> bool | None:
             said = asserts(text)
+            if said is None and (of_it := _OF_IT.fullmatch(text.strip(" .!"))) is not None:
+                return of_it["none"] is None and DENIAL.search(text) is None
             return _exists(text) if said is None and there is not None else said
 
         return judged(answer, task, lambda prediction: _compare(prediction, gold, says), says, prose=True)
@@ -303,6 +328,14 @@ def _backed(asserted: bool, rest: str) -> bool | None:
     return asserted
 
 
+_OF_IT = re.compile(
+    r"(?:(?:there|here)\s(?:is|are|was|were)(?P<none>\snone|n't(?:\s(?:any|one))?|\snot(?:\s(?:any|one))?)?"
+    r"(?(none)|\s(?:one|some|several|two|three))|I\s(?:can\s)?(?:see|find)\s(?:one|some|several)"
+    r"|I\s(?:(?:can\s)?(?:see|find)\snone|(?:don't|do\snot|can't|cannot)\s(?:see|find)\s(?:any|one)))"
+    r"(?:\s(?:at\sall|here|there|visible|in\s(?:the|this)\s(?:image|picture|photo)))?",
+    re.IGNORECASE,
+)
+"""Whether there is any of what is asked for: "there is none", "I see one"."""
 _IS_THERE = re.compile(
     r"(?:is|are)\sthere\s(?!(?:no|not|only|more|less|fewer|exactly|just|at)\b)[^?]*\?", re.IGNORECASE
 )
@@ -340,11 +373,17 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _FIRST_NOT = re.compile(
-    r"^(?:it(?:'s|\sis)\s)?not\s+(?:option\s|choice\s)?(?P<denied>[^,;.]{1,60}?)\s*[,;.]?\s*"
+    r"^(?:(?:it|that|this)(?:'s|\sis)\s)?not\s+(?:option\s|choice\s)?(?P<denied>[^,;.]{1,60}?)\s*[,;.]?\s*"
     r"(?=(?:but|it\sis|it's|so|rather|instead)\b)",
     re.IGNORECASE,
 )
-_THEN_NOT = re.compile(r"(?:,\s(?:and\s|but\s)?|\sand\s)not\s[^,;.]{1,60}\W*$", re.IGNORECASE)
+_THEN_NOT = re.compile(
+    r"(?:,\s(?:and\s|but\s)?|\sand\s)not\s[^,;.]{1,60}\W*$|,?\s(?:rather\sthan|instead\sof|as\sopposed\sto|and\snot)\s[^;.]{1,120}\W*$",
+    re.IGNORECASE,
+)
+_FORMERLY = re.compile(
+    r"^[^.;]*?\b(?:used\sto\sbe|was\s(?:once|formerly))\b[^;,.]*[;,]\s(?=(?:but\s|and\s)?(?:it\sis\snow|now))", re.I
+)
 _RULED_OUT = re.compile(
     r"^(?:it\s(?:can't|cannot|can\snot)\sbe\s(?:option\s)?[^,;.]{1,60}(?=[,;])|(?:since|as|because)\s(?:options?\s)?"
     r"(?-i:[A-Z])(?:(?:,\s|,?\sand\s|,?\sor\s)(?-i:[A-Z]))*\s(?:is|are)\s(?:all\s|both\s)?"
@@ -414,7 +453,7 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     remains = _REMAINS.search(prediction)
     if remains is not None and DENIAL.search(prediction) is None:
         return options.index(remains["label"])
-    denied = _FIRST_NOT.match(prediction) or _RULED_OUT.match(prediction)
+    denied = _FIRST_NOT.match(prediction) or _RULED_OUT.match(prediction) or _FORMERLY.match(prediction)
     if denied is not None:
         prediction = prediction[denied.end() :]
     prediction = _THEN_NOT.sub("", prediction)
@@ -424,9 +463,34 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     found = options.mentioned(prediction) | (lettered or set())
     rest = options.without_texts(prediction)
     touched = found | options.mentioned_by_text(prediction, alone=False)
-    if not found or len({options.words[index] or str(index) for index in touched}) != 1 or _DENIED.search(rest):
+    if _DENIED.search(rest) is not None:
         return None
-    return min(found)
+    if found and len({options.words[index] or str(index) for index in touched}) == 1:
+        return min(found)
+    return _stated(prediction, options)
+
+
+def _stated(prediction: str, options: AnswerOptions) -> int | None:
+    """Return the one option that a sentence states, whole or at its end: "es handelt sich um einen Vogel (B)"."""
+    meant = {options.named(said) for said in statements(prediction)} - {None}
+    if not meant:
+        verbless = bare(_VERB_LAST.sub("", prediction.strip()))
+        meant = {index for index in range(len(options.texts)) if options.ends(verbless, index)}
+    others = (
+        options.mentioned(prediction)
+        | (_chosen_letters(prediction, options) or set())
+        | {options.index(spot[1]) for spot in _IN_BRACKETS.finditer(prediction)}
+    )
+    if len({options.words[index] for index in meant if index is not None}) != 1:
+        return None
+    index = next(iter(meant))
+    return index if index is not None and not others - options.doubles(index) - {None} else None
+
+
+_IN_BRACKETS = re.compile(r"[(\[]\s?(?:[^\W\d_]+\s)?([A-Z])\s?[)\]]")
+_VERB_LAST = re.compile(
+    r"\s?(?:です|である|だ|でした|となります|と(?:思われ|考えられ|見られ)ます|입니다|이다|이에요|예요|है|हैं|হয়|ہے|ہیں|است|(?:'?[dt][iıuü]r))[.!\s]*\Z"
+)
 
 
 def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
@@ -548,6 +612,8 @@ class ChoiceGrader:
         whole = None if answer is None else in_final_part(without_question(answer, task.question))
         if whole is not None and len(_ITEM_NUMBER.findall(whole)) > 1:
             answer = whole = _ITEM_NUMBER.sub("", whole)
+        if whole is not None and _CROSSED_OUT.search(whole) and _LABEL_OF.search(rest := _CROSSED_OUT.sub("", whole)):
+            answer = whole = rest.strip()
         ticked = None if whole is None else _ticked(whole, options)
         if ticked is not None and len(ticked) == 1:
             return _compare_choice(ticked[0], gold, options)
@@ -608,11 +674,18 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
 
 
 _SIGN_OF = re.compile(
-    r"(?P<yes>[✓✔✅☑]|\[x\]|(?<=[:|?-])\s?\*{0,2}(?:yes|true|correct|right|matches|fits)\b(?!\?))"
-    r"|(?P<no>[✗✘❌✕☒×]|\[\s?\]|(?<=[:|?-])\s?\*{0,2}(?:no|not|false|incorrect|wrong|doesn't|does\snot)\b(?!\?))",
+    r"(?P<no>[✗✘❌✕☒×]|\[\s?\]|(?<=[:|?-])\s?\*{0,2}(?:no|not|false|incorrect|wrong|doesn't|does\snot)\b(?!\?)"
+    r"|错|錯|不(?:正确|正確|对|對|符)|誤|正しくな|適切でな|틀|옳지|맞지|\bневерн|\bнеправильн|\bложн|\b(?:falsch|incorrect[ao]|fals[oa]|fausse|faux|inexacte?|errad[oa]|errat[oa]|sbagliat[oa]|yanlış|sai|salah|fout|onjuist"
+    r"|błędn[aey]|nieprawdziw[aey])\b|خاطئ|خطأ|गलत|ভুল|ผิด|δεν\s|λάθος)"
+    r"|(?P<yes>[✓✔✅☑]|\[x\]|(?<=[:|?-])\s?\*{0,2}(?:yes|true|correct|right|matches|fits)\b(?!\?)"
+    r"|正确|正確|(?<![不面相绝絕])[对對](?![于於应應称稱])|正しい|適切|옳|맞|\bверн|\bправильн|\b(?:richtig|korrekt|correct[ao]|vraie?|exacte?|juste|ver[oa]|cert[oa]|giust[oa]|doğru|đúng|benar|juist|prawdziw[aey]|poprawn[aey])\b"
+    r"|صحيح|सही|সঠিক|ถูก|σωστ)",
     re.IGNORECASE,
 )
-_LABEL_OF = re.compile(r"(?<![\w'])[(*]{0,3}(?P<label>[A-Z])[)*.:]{0,4}(?![\w'])")
+_LABEL_OF = re.compile(r"(?<![A-Za-z0-9_'])[(*]{0,3}(?P<label>[A-Z])[)*.:]{0,4}(?![A-Za-z0-9_'])")
+_CROSSED_OUT = re.compile(
+    r"[❌✗✘][ ]?[(*]{0,3}[A-Z](?![A-Za-z])[^\n❌✗✘→✅]{0,80}?(?:[,;]\s(?=[❌✗✘])|\n|\s?(?:→|->|=>)\s?)"
+)
 _ITEM_NUMBER = re.compile(r"^\s*[0-9]{1,2}[.)]\s+(?=[(]?[A-Z]\b)", re.MULTILINE)
 _ALL_BUT = re.compile(
     r"(?:all|everything|every\s(?:option|statement|choice))(?:\sof\s(?:them|these))?\s(?:except|but|apart\sfrom|other\sthan)(?:\sfor)?\s(?P<run>[^.]{1,40})\W*(?:(?:are\s)?(?:correct|right|true|apply))?\W*",
@@ -669,7 +742,8 @@ def _without_others(plain: str, options: AnswerOptions) -> str:
     denied = DOUBT.search(plain)
     if denied is None or options.exact(plain) is not None:
         return plain
-    heads = (plain[: spot.start()] for spot in re.finditer(r"[,;.]\s|\s-\s", plain[: denied.start()]))
+    spots = list(re.finditer(r"[,;.](?:\s|(?=[A-Z]))|\s-\s", plain[: denied.start()]))
+    heads = (plain[: spot.start()] for spot in reversed(spots))
     head, named = next(((one, said) for one in heads if len(said := labels_said(one) or ()) > 1), ("", ()))
     others = re.findall(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", plain[len(head) :])
     sure = _SAID_WRONG.search(plain, len(head)) is not None

@@ -40,10 +40,16 @@ NAME = re.compile(
 _OF_SETS = re.compile(r"[A-Z]'?(?:\s?(?:\\(?:cap|cup|setminus|times)(?![A-Za-z])|[∩∪∖×])\s?[A-Z]'?)+")
 _CHANCE = re.compile(r"(?:P|Pr|E|Var)\s?\(.*\)")
 FUNCTIONS: Final = "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|lg|exp|sqrt|mod|max|min|gcd|lcm|det"
-_WORD = re.compile(r"(?<![\\A-Za-z_^{])[A-Za-z]{2,}(?:-[A-Za-z]{2,})*(?![A-Za-z_^])")
+_WORD = re.compile(
+    r"(?:\b[A-Za-z]{1,2}')?(?=[^\W\d_α-ωΑ-Ω]*[^\x00-\x7fα-ωΑ-Ω])[^\W\d_]{2,}|(?<![\\A-Za-z_^{])[A-Za-z]{2,}(?:-[A-Za-z]{2,})*(?![A-Za-z_^])"
+    r"|\b[A-Za-z]{1,2}'(?=[A-Za-z]{2})"
+)
 _PRODUCT = re.compile(r"xyz|abc|[a-z]{2}")
 _SHORT_WORDS: Final = frozenset(
-    "is of in to at or as by we so it on an if be no cm mm km kg mg ml ft lb oz hr".split()  # noqa: SIM905
+    """
+        is of in to at or as by we so it on an if be no cm mm km kg mg ml ft lb oz hr
+        de du le la un en es el il lo al do da na em um se di au ce im am zu er og av om ja po że
+    """.split()  # noqa: SIM905
 )
 _ARTICLE = re.compile(r"(?<![A-Za-z])[aAI](?=\s[a-z]{3})")
 _SPEAKS_ON = re.compile(
@@ -168,4 +174,8 @@ def _is_word(run: str) -> bool:
     """Whether letters are a word and no product of unknowns (`xy`, `nRT`), no function and no name such as `AB`."""
     if re.fullmatch(FUNCTIONS, run) or _PRODUCT.fullmatch(run):
         return run in _SHORT_WORDS
-    return all(part[1:].islower() or (part.isupper() and len(part) > 4) for part in run.split("-"))
+    return (
+        not run.isascii()
+        or run.endswith("'")
+        or all(part[1:].islower() or (part.isupper() and len(part) > 4) for part in run.split("-"))
+    )

@@ -28,7 +28,7 @@ from saccade.grading.clean import (
     unwrapped,
 )
 from saccade.grading.equals import is_one_of_several, leads_to_value
-from saccade.grading.languages import DOUBT, VERBS, WAIT, in_english, written_in
+from saccade.grading.languages import AGAIN, DOUBT, VERBS, WAIT, in_english, written_in
 from saccade.grading.number_words import with_digits
 from saccade.grading.quantities import ungrouped
 from saccade.grading.wrappers import insides, without_thoughts
@@ -239,9 +239,8 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
     plain = ungrouped(with_digits(sentence.replace("**", "")))
     if sentence.rstrip().endswith("?"):
         return
-    so = list(_SO.finditer(sentence))
-    if so and (not so[-1]["german"] or written_in(sentence) == "de"):
-        yield [Candidate(_SURELY.sub("", ungrouped(sentence)[so[-1].end() - len(sentence) :]))]
+    if end := concluded(sentence):
+        yield [Candidate(_SURELY.sub("", ungrouped(sentence)[-len(end) :]))]
     yield from ([Candidate(number)] for number in totals(plain))
     there = _THERE.search(plain)
     if there is not None and _AND_MORE.search(plain, there.end()):
@@ -259,6 +258,14 @@ _SO = re.compile(
     re.IGNORECASE,
 )
 """What leads to the conclusion of a sentence: "they are 2 rows of 3, so 6"."""
+
+
+def concluded(sentence: str) -> str:
+    """Return what follows the last "so", "thus" or the like within a sentence, in any language; empty without one."""
+    so = list(_SO.finditer(sentence))
+    return sentence[so[-1].end() :] if so and (not so[-1]["german"] or written_in(sentence) == "de") else ""
+
+
 _HEDGE = re.compile(
     r"(?:(?:I(?:'m|\sam)?\s(?:can't|cannot|can\snot|not|could\snot|couldn't|don't|wouldn't)|it(?:'s|\sis)\s(?:hard|difficult|not|tricky|tough))\b[^.;:!?]{0,120}?|[^.;:!?]{0,60}\b(?:at\sfirst(?:\sglance)?|first|initially|looks\slike"
     r"|looked\slike|seems?|seemed|thought)\b[^.;:!?]{0,80}?),?\s(?:but|though|however,?)\s(?=(?:it(?:'s|\sis)|there(?:'s|\sare|\sis)|I|the|my)\b)",
@@ -346,7 +353,7 @@ def _in_part(text: str, says: Says, prose: bool, depth: int = 0) -> Extraction:
     """Extract the answer inside tags, and inside tags within these."""
     parts = insides(text)
     if not parts:
-        return _inside(_corrected(text, says), says, prose)
+        return _inside(_corrected(text, says, prose), says, prose)
     if depth == _DEEPEST:
         return Extraction(None, f"tags are nested more than {_DEEPEST} deep")
     found = [_in_part(part, says, prose, depth + 1) for part in parts[-_MOST:]]
@@ -432,45 +439,52 @@ def _inside(text: str, says: Says, prose: bool) -> Extraction:
     return unmarked_answer(text, says, prose)
 
 
+_CLAUSE: Final = r"(?:^|[.,;:!?…)*-]|\b(?i:but|however|yet))"
+_IT_IS: Final = rf"\s*[.,;:!…\s-]*(?i:(?:{VERBS}|das\sist|c'est)\s)?"
 _NO_WAIT = re.compile(
-    r"(?:^|[.,;:!?…)*-]|\bbut)\s*(?:oh,?\s|hmm,?\s|hold on,?\s)?"
+    rf"{_CLAUSE}\s*(?:oh,?\s|hmm,?\s|hold on,?\s)?"
     rf"(?i:{WAIT}|no,?\swait|wait,?\sno|no,?\sactually|actually,?\sno|wait|actually|scratch\sthat|correct(?:ion|ed(?:\s(?:box|answer))?)|sorry"
-    r"|my\smistake|i\smean|i\smeant|on\ssecond\sthoughts?|no(?=[,!…-]|\.(?!\s?[0-9]))"
+    r"|(?:but\s)?the\squestion\sasks\s(?:for|about)\s[^\[\]():\n]{1,80}|my\smistake|i\smean|i\smeant|on\ssecond\sthoughts?|no(?=[,!…-]|\.(?!\s?[0-9]))"
     r"|(?:sorry,\s)?i\s(?:misread|miscounted|made\sa\smistake|was\swrong)[^.\n]{0,40}"
-    rf"|let\sme\s(?:correct\s(?:that|this|myself)|recount|redo\s(?:that|this)))"
-    r"(?=\s*(?:[.,;:!…-]|$)|\s(?:it's|it\sis|the\sanswer)|\s\W?[A-Z0-9])\s*[.,;:!…\s-]*"
-    rf"(?i:(?:{VERBS}|das\sist|c'est)\s)?",
+    r"|let\sme\s(?:correct\s(?:that|this|myself)|recount|redo\s(?:that|this)))"
+    rf"(?=\s*(?:[.,;:!…-]|$)|\s(?:it's|it\sis|there|the\sanswer)|\s\W?[A-Z0-9]){_IT_IS}"
+    rf"|(?:{_CLAUSE}\s*|(?<=[\u3040-\ud7a3]))(?i:{AGAIN}){_IT_IS}",
     re.MULTILINE,
 )
 """What announces a correction, at the start of a clause."""
 _LOOKED_AGAIN = re.compile(
-    r"(?:^|[.,;:!?…)*-]|\b(?:but|however|yet))[\s,]{0,3}(?:(?:but|however|yet|then|hmm{1,9}|oops),?\s)?"
+    rf"{_CLAUSE}[\s,]{{0,3}}(?:(?:but|however|yet|then|hmm{{1,9}}|oops),?\s)?"
     r"(?:(?:up)?on\s(?:a\s)?(?:(?:closer|further|second|careful|more\scareful)\s(?:look|inspection|examination|reflection|glance"
-    r"|viewing)|reflection)|(?:after\s|when\s|by\s)?(?:looking|zooming\sin|checking|counting)(?:\s(?:again|closer|closely"
+    r"|viewing)|reflection)|(?:after\s|when\s|by\s|i'm\s)?(?:looking|zooming\sin|checking|counting)(?:\s(?:again|closer|closely"
     r"|more\s(?:closely|carefully)|carefully|further|once\smore))*|after\sa\s(?:closer|second)\slook|re-?(?:counting|checking|examining)"
     r"|let\sme\s(?:look|check|count)(?:\s(?:again|closer|once\smore))?|hmm{1,9}|oops|rather|in\sfact)"
-    r"(?:\s?[.,:;…]{1,3}\s{0,3}|\s(?=it(?:'s|\sis)\b|i\s|the\s(?:correct\s|right\s)?answer\b|[A-Ja-j]\W*$|\d))"
+    r"(?:\s?[.,:;…]{1,3}\s{0,3}|\s(?=it(?:'s|\sis)\b|i\s|there\b|the\s(?:correct\s|right\s)?answer\b|[A-Ja-j]\W*$|\d))"
     r"(?P<lead>(?:i\s(?:now\s)?(?:can\s)?(?:see|count|find|notice|think|reali[sz]e)\s(?:that\s)?)?"
-    r"(?:(?:it|that)(?:'s|\sis|\slooks)\s(?:actually\s|really\s)?|(?:the|my)\s(?:correct\s|right\s)?answer\s(?:is|should\sbe)\s)?)",
+    r"(?:(?:it|that)(?:'s|\sis|\slooks)\s(?:actually\s|really\s)?|there(?=\s(?:is|are|isn't|aren't))"
+    r"|(?:the|my)\s(?:correct\s|right\s)?answer\s(?:is|should\sbe)\s)?)",
     re.IGNORECASE,
 )
 """What announces a second look, at the start of a clause: a short answer after it corrects the one before."""
 _SHORT_CORRECTION: Final = 12
 
 
-def _corrected(text: str, says: Says) -> str:
-    """Return what follows the last correction ("no, wait") if that answers anew; else all of `text`."""
-    for again in reversed(list(_LOOKED_AGAIN.finditer(text))):
-        rest = text[again.end() :].strip()
-        short = len(rest.split()) <= (4 if again["lead"] else 1)
-        if text[: again.start()].strip() and short and says(_bare(rest)) is not None:
+def _corrected(text: str, says: Says, prose: bool) -> str:
+    """Return what follows the last correction ("no, wait") if that answers anew or only denies; else all of `text`."""
+    looks = [again for again in _LOOKED_AGAIN.finditer(text) if text[: again.start()].strip()]
+    for again in reversed(looks):
+        rest = text[again.start("lead") if again["lead"].casefold() == "there" else again.end() :].strip()
+        if len(rest.split()) <= (4 if again["lead"] else 1) and says(_bare(rest)) is not None:
             return rest
-    corrections = list(_NO_WAIT.finditer(text))
-    if not corrections or not text[: corrections[-1].start()].strip():
-        return text
-    rest = text[corrections[-1].end() :].strip()
-    if marked(rest) or (len(rest.split()) <= _SHORT_CORRECTION and says(_bare(rest)) is not None):
-        return rest
+    corrections = [again for again in _NO_WAIT.finditer(text) if text[: again.start()].strip()]
+    if corrections:
+        rest = text[corrections[-1].end() :].strip()
+        if marked(rest) or (len(rest.split()) <= _SHORT_CORRECTION and says(_bare(rest)) is not None):
+            return rest
+    last = max((again.end() for again in (*looks[-1:], *corrections[-1:])), default=0)
+    rest = text[last:].strip()
+    if last and prose and DOUBT.search(rest) is not None and not marked(text):
+        said = unmarked_answer(rest, says, prose).text
+        return rest if said is None or says(said) is None else text  # "B. Wait, that is not right."
     return text
 
 

@@ -156,6 +156,11 @@ class _Reader:
 
     def _power(self) -> complex:
         base = self._atom()
+        while self._next() == "!":
+            self._take()
+            if base.imag or base.real % 1 or not 0 <= base.real <= 170:
+                raise NoValueError
+            base = complex(float(math.factorial(int(base.real))))
         if self._next() == "°":
             self._take()
             base *= math.pi / 180

@@ -54,6 +54,11 @@ class Language:
     """What announces a correction: "no, wait"."""
     nothing: str
     """A sentence that counts nothing, as a whole; `#` is what is not there."""
+    again: str = ""
+    """What announces a second look, which corrects what was said before: "on closer inspection"."""
+    but: str = ""
+    seems: str = ""
+    """What says of an answer that it only looks like one, until "but"."""
     words: str = ""
     """Its most common words, by which a text is known to be written in it."""
     numbers: str = ""
@@ -195,6 +200,29 @@ VERBS: Final = _of_all("verb")
 WAIT: Final = _of_all("wait")
 """A pattern of what announces a correction, in all languages but English."""
 
+AGAIN: Final = "|".join(
+    rf"{_BEFORE}(?:(?:{but}){_AFTER},?\s*)?(?:{again}){_AFTER}" if spaced else rf"(?:(?:{but}),?\s?)?(?:{again})"
+    for but, again, spaced in ((_spelt(row.but), _spelt(row.again), row.spaced) for row in LANGUAGES.values())
+    if again
+)
+"""A pattern of what announces a second look, in all languages but English."""
+_NAMED: Final = r"(?-i:(?<![A-Za-z])[(\[]?(?:[A-Z]|[0-9]{1,6})[)\]]?(?![A-Za-z0-9]))"
+
+
+@cache
+def _seeming() -> re.Pattern[str]:
+    """Return the form of what only seems to be the answer ("it looks like B, but"), before another one."""
+    english = Language(*("",) * 12, but="but|however|really|actually", seems="looks? like|seems?|appears?|at first")
+    ways = []
+    for row in (english, *LANGUAGES.values()):
+        but, seems = _spelt(row.but), _spelt(row.seems)
+        inner = r"(?-i:[^.!?;:\n0-9A-Z])"
+        before, after = (rf"[,\s]\s?(?:{inner}{{2,12}}\s)?", rf"{_AFTER},?\s") if row.spaced else ("", ",?")
+        said = rf"(?:{_BEFORE if row.spaced else ''}(?:{seems}){inner}{{0,25}}?{_NAMED}|{_NAMED}\s?(?:{seems}))"
+        ways += [rf"{said}{inner}{{0,25}}?(?:{before}(?:{but}){after}){{1,2}}"] if but else []
+    return re.compile(rf"(?:{'|'.join(ways)})\s?(?:(?:{AGAIN})[,\s]*)?(?={inner}{{0,40}}{_NAMED})", re.IGNORECASE)
+
+
 _ANSWERED = re.compile(r"(?:the answer is|Answer:) [*_$(\[]{0,3}-?[0-9]+,[0-9]{1,2}(?![0-9,])")
 _TRANSLATED: Final = 6_000
 
@@ -210,13 +238,15 @@ _NOT_THIS_LETTER = re.compile(
 def in_english(text: str) -> str:
     """Write what announces an answer in other languages as English does, at the end (6,000 signs) of a cleaned text."""
     head, text = text[:-_TRANSLATED], _NOT_THIS_LETTER.sub("", text[-_TRANSLATED:])
+    text = _seeming().sub("", text)
     lower = text.lower()
     for code, language in LANGUAGES.items():
         if not any(stem in lower for stem in _stems(code)):
             continue
         before = text
-        for pattern, make in language.rules:
-            text = pattern.sub(make, text)
+        for number, (pattern, make) in enumerate(language.rules):
+            if number or len({found["said"] for found in pattern.finditer(text)}) < 2:  # each letter is judged
+                text = pattern.sub(make, text)
         if language.comma and text != before:
             text = _ANSWERED.sub(lambda match: match[0].replace(",", "."), text)
     return head + text
@@ -318,6 +348,7 @@ SCALES_ABROAD: Final = {
 _ENGLISH: Final = frozenset(
     "the is are was of there in and this that it to a an on for with answer shows see i we has have total so".split()  # noqa: SIM905
 )
+_ENGLISH_NUMBERS: Final = frozenset("one two three four five seven eight nine hundred thousand twenty thirty".split())  # noqa: SIM905
 _UNSURE: Final = frozenset(
     """
     on altı yüz bin năm ba tư không sei neuf cent cents dix six to ti ni sex sto dos once hat sem
@@ -325,7 +356,7 @@ _UNSURE: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that are another one elsewhere; alone they count only in a text of their own language, without digits."""
-_NO_ARTICLES: Final = frozenset(("ru", "uk", "pl", "cs", "fi"))
+_NO_ARTICLES: Final = frozenset(("ru", "uk", "pl", "cs", "fi", "ar", "he"))
 """Languages without an article, so that their word for one counts."""
 _GLUING: Final = frozenset(("de", "nl", "sv", "da", "it", "hu", "fi"))
 """Languages that write the parts of a number as one word."""
@@ -459,7 +490,7 @@ def number_words_as_digits(text: str) -> str:
     codes = {code for word in words for code in known.get(word, ())}
     if any(_LARGE.search(word) for word in words):
         codes |= _GLUING
-    if not codes:
+    if not codes or words & _ENGLISH_NUMBERS:
         return text
     english = len(words & _ENGLISH)
     ways: dict[str, tuple[int, int]] = {}
@@ -478,7 +509,10 @@ def number_words_as_digits(text: str) -> str:
 def _thai() -> re.Pattern[str]:
     """Return the form of number words in Thai, which parts no words, alone or before a counter."""
     words = "|".join(sorted((word for word, _ in _numbers_of(LANGUAGES["th"])), key=len, reverse=True))
-    counters = "ลูก|ตัว|คน|คัน|อัน|ใบ|ดอก|ต้น|เล่ม|แก้ว|จาน|ชิ้น|เม็ด|หลัง|ครั้ง|ปี|ผล|ขวด|บาท|เมตร|องศา|นาที|พัน|หมื่น|แสน|ล้าน"
+    counters = (
+        "ครึ่ง|ชั่วโมง|วัน|เดือน|แผ่น|ห้อง|กล่อง|กิโล|ลิตร|เซนติ|ล้อ|สี|มุม|ด้าน|ลูก|ตัว|คน|คัน|อัน|ใบ"
+        "|ดอก|ต้น|เล่ม|แก้ว|จาน|ชิ้น|เม็ด|หลัง|ครั้ง|ปี|ผล|ขวด|บาท|เมตร|องศา|นาที|พัน|หมื่น|แสน|ล้าน"
+    )
     return re.compile(rf"(?:{words})(?=\s*(?:[.!?]|\Z)|\s?(?:{counters}))")
 
 

@@ -119,7 +119,10 @@ _ABROAD = re.compile(
     rf"(?:(?i:{_POSITIVE})[\s:]+){{1,8}}(?P<run>{_ONE}(?:{_AND}{_ONE})+)(?:\s(?i:{_POSITIVE}))*\W*|(?P<only>{_ONE}(?:{_AND}{_ONE})+)(?:\s(?i:{_POSITIVE}))+\W*"
 )
 """A sentence of another language with one run of letters."""
-_GLUED = re.compile(r"[A-Z]{2,}")
+_RIGHT_THERE = re.compile(
+    r"\s?(?:正确|正確|正しい|正解|选项|選項|选择|選擇|選択肢|说法|說法|答案|答え|项|項|皆|都|均|是|为|為|的|包括|有|选|選|故|のは|もの|が|は|です|である|のみ|정답|옳은|맞는|것은|선택지|보기|입니다|모두|은|는|이|가|만)+\s?:?"
+)
+"""What says in Chinese, Japanese or Korean that letters are right."""
 _PARTS = re.compile(rf"\s*\n\s*|\s?;\s?|,\s(?:and\s)?|{_AND}")
 _WORD_BETWEEN = re.compile(r"\s*[,;\n]\s*(?:(?:and|&|y|e|et|und|en|i|и)\s)?|\s(?:and|&|y|e|et|und|en|i|и)\s")
 _LONGEST: Final = 400
@@ -130,6 +133,7 @@ def labels_said(text: str) -> tuple[str, ...] | None:
     if len(text) > _LONGEST:
         return None
     text = re.sub(r",?\s(?:because|since)\s.*|(?<=[A-Z])입니다\W*\Z", "", text)
+    text = text if text.isascii() else _RIGHT_THERE.sub(" ", text).strip()
     whole = _ALONE.fullmatch(text) or _LOWER.fullmatch(text)
     if whole is None:
         spots = list(_IN_SENTENCE.finditer(text))

@@ -30,7 +30,7 @@ from saccade.errors import UnavailableError
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import tight, unwrapped
 from saccade.grading.equals import SIGNS
-from saccade.grading.extract import emphasised, words_said
+from saccade.grading.extract import concluded, emphasised, words_said
 from saccade.grading.formula import read_formula, same_formula, told_apart
 from saccade.grading.languages import DOUBT
 from saccade.grading.quantities import quantity
@@ -236,10 +236,11 @@ def _said(candidate: str) -> object:
 def _best(prediction: str, golds: Sequence[str]) -> Verdict:
     """Give the verdict by the accepted answer that is met, or else by the first; the end of a sentence counts too."""
     verdicts = [_compare(prediction, gold) for gold in golds]
-    concluded = _POINT_NAME.sub("", _ENDS_IN_VERB.sub("", _CONCLUDED.split(prediction)[-1]).strip())
-    ends = concluded not in ("", prediction) and DOUBT.search(prediction) is None
-    if ends and (read_formula(concluded) is not None or _RELATED.search(concluded) or _chemical(concluded)):
-        verdicts += [replace(_compare(concluded, gold), extracted=prediction) for gold in golds]
+    after_all = (concluded(prediction), _CONCLUDED.split(prediction)[-1])
+    ends = dict.fromkeys(_POINT_NAME.sub("", _ENDS_IN_VERB.sub("", end).strip(" $.")) for end in after_all)
+    for end in ends if DOUBT.search(prediction) is None else ():
+        if end not in ("", prediction) and (read_formula(end) is not None or _RELATED.search(end) or _chemical(end)):
+            verdicts += [replace(_compare(end, gold), extracted=prediction) for gold in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
 
@@ -342,7 +343,7 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
     if same_text(prediction, gold) or tight(unwrapped(prediction)) == tight(unwrapped(gold)) != "":
         return right("same text", prediction)
     number, target = quantity(prediction), quantity(gold)
-    if number is not None and target is not None and not (_holds_unknown(prediction) or _holds_unknown(gold)):
+    if number is not None and target is not None and not (_is_no_number(prediction) or _is_no_number(gold)):
         same = same_quantity(number, target)
         return right("same number", prediction) if same else wrong("another number or unit", prediction)
     if target is not None and _DECIMAL.search(gold) is None and _UNWORKED.fullmatch(unwrapped(prediction)):
@@ -360,17 +361,18 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
     return right("equal formulas", prediction) if found else wrong("another formula", prediction)
 
 
-def _holds_unknown(text: str) -> bool:
+def _is_no_number(text: str) -> bool:
+    """Whether a formula holds an unknown or is a point or a set: `x + 4`, `(a, 1)`."""
     formula = read_formula(text)
-    return formula is not None and not formula.unit and len(set(formula.values)) > 1
+    return formula is not None and (bool(formula.brackets) or (not formula.unit and len(set(formula.values)) > 1))
 
 
 # Digits with a sign of calculation between them: the question's own sum is no answer to it.
 _WORKING: Final = rf"sqrt|{_FUNCTIONS.replace(' ', '|')}"
 _UNWORKED = re.compile(
     r"(?=.*(?:[0-9)}]\s?(?:[-+*×·÷^]|\\(?:cdot|times|div)\b)\s?[-+]?\s?[0-9({\\]"
-    rf"|√|(?:{_WORKING})))(?!10\s?\^)"
-    rf"(?:[-+*/×·÷^(){{}}\s0-9.,√°\[\]_]|\\?(?:[dt]?frac|cdot|times|div|left|right|{_WORKING})(?![A-Za-z]))+"
+    rf"|√|[0-9)]!|(?:{_WORKING})))(?!10\s?\^)"
+    rf"(?:[-+*/×·÷^(){{}}\s0-9.,√°\[\]_!]|\\?(?:[dt]?frac|cdot|times|div|left|right|{_WORKING})(?![A-Za-z]))+"
 )
 _DECIMAL = re.compile(r"[0-9]\.[0-9]{6,}")
 _SIX_PLACES: Final = 5e-7

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from typing import Final
 
 from saccade.grading.clean import folded
@@ -167,6 +168,45 @@ _HAN_NUMBER = re.compile(
     rf"(?:(?<![\u3040-\u30ff\u3400-\u9fff])|(?<=[有共是为為约約只仅僅第はがにをで]))(?P<number>[{_HAN_SIGNS}]{{1,12}})"
     rf"(?=[{_COUNTERS}]|\s*(?:[.,;!?)]|です|\Z))"
 )
+_MYRIADS: Final = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
+_AS_HAN: Final = str.maketrans("일이삼사오육칠팔구십백천만억조", "一二三四五六七八九十百千万億兆")
+_HANGUL: Final = "일이삼사오육칠팔구십백천만억조"
+_LARGE: Final = re.compile(
+    rf"(?:(?<![0-9.,\u3040-\u30ff\u3400-\u9fff가-힣])|(?<=[有共是为為约約只仅僅はがにをで]))(?P<run>(?:[0-9][0-9,]{{0,12}}(?:\.[0-9]{{1,6}})?|[{_HAN_SIGNS}{_HANGUL}])"
+    rf"(?:\s?(?:[0-9][0-9,]{{0,12}}(?:\.[0-9]{{1,6}})?|[{_HAN_SIGNS}{''.join(_MYRIADS)}{_HANGUL}])){{1,12}}|만|백|천)"
+    rf"(?=\s?(?:[{_COUNTERS}]|[가-힣]{{1,3}}|です|[.,;:!?)]|\Z))"
+)
+"""Numbers of ten thousands and more, in signs, digits or both: `1万5千`, `백만`, `3억 2천만`."""
+
+
+def _large(match: re.Match[str]) -> str:
+    """Return the digits of such a number; the text as it is where it is none."""
+    run = match["run"].translate(_AS_HAN)
+    hangul = run != match["run"]
+    behind = match.string[match.end("run") :].lstrip()[:3]
+    if not any(sign in run for sign in _MYRIADS) and not re.search(r"[0-9]\s?[千百]", run):
+        return match[0]
+    if hangul and not re.match(rf"{_KOREAN_COUNTERS}|입니다|이다|\W|\Z", behind):
+        return match[0]
+    total = section = Fraction(0)
+    digit: Fraction | None = None
+    for token in re.findall(r"[0-9][0-9,]*(?:\.[0-9]+)?|\S", run):
+        if token in _MYRIADS:
+            total, section, digit = total + (section + (digit or 0) or 1) * _MYRIADS[token], Fraction(0), None
+        elif token in _HAN_TENS:
+            section, digit = section + (1 if digit is None else digit) * _HAN_TENS[token], None
+        elif digit is not None:
+            return match[0]
+        else:
+            digit = Fraction(token.replace(",", "")) if token[0].isdecimal() else Fraction(_HAN[token])
+    value = total + section + (digit or 0)
+    return str(value) if value.denominator == 1 else match[0]
+
+
+_KOREAN_COUNTERS: Final = (
+    "(?:개|마리|명|사람|대|권|장|그루|송이|잔|번|가지|자루|채|원|년|점|층|세|살|분"
+    "|인|표|미터|센티|킬로|그램|리터|톤|퍼센트|시간|달러|가구|건|회|평)"
+)
 _KOREAN: Final = dict(
     zip(
         "하나 둘 셋 넷 다섯 여섯 일곱 여덟 아홉 열 한 두 세 네".split(),  # noqa: SIM905
@@ -174,13 +214,10 @@ _KOREAN: Final = dict(
         strict=True,
     )
 )
-_KOREAN_NUMBER = re.compile(
-    rf"(?<![가-힣])(?P<number>{'|'.join(_KOREAN)})(?=\s?(?:개|마리|명|사람|대|권|장|그루|송이|잔|번|가지|자루|채)|\s*[.!]?\Z)"
-)
-_AS_HAN: Final = str.maketrans("일이삼사오육칠팔구십백천", "一二三四五六七八九十百千")
+_KOREAN_NUMBER = re.compile(rf"(?<![가-힣])(?P<number>{'|'.join(_KOREAN)})(?=\s?{_KOREAN_COUNTERS}|\s*[.!]?\Z)")
 _SINO_KOREAN = re.compile(
     r"(?<![가-힣])(?=[가-힣]{0,8}[십백천])(?P<number>[일이삼사오육칠팔구십백천]{2,9})"
-    r"(?=\s?(?:개|마리|명|사람|대|권|장|번|원|년|점|층|세|살|분|미터|센티|킬로|퍼센트|입니다|이다)|\s*[.!]?\Z)"
+    rf"(?=\s?(?:{_KOREAN_COUNTERS}|입니다|이다)|\s*[.!]?\Z)"
 )
 _JAPANESE: Final = dict(
     zip("ひとつ ふたつ みっつ よっつ いつつ むっつ ななつ やっつ ここのつ とお".split(), range(1, 11), strict=True)  # noqa: SIM905
@@ -215,9 +252,19 @@ _AND_HALF: Final = re.compile(
 )
 _ONE_AND_HALF: Final = re.compile(
     r"(?:\b(?:une?|uno|una|uma?|en|ett?|een|um|unu|bir|một|satu|یک|एक|isa't)(?P<unit>\s[^\W\d_]+)?\s(?:et\sdemie?|y\smedi[oa]|e\smei[oa]|e\smezz[oa]|buçuk|rưỡi|و\sنیم|och\sen\shalv|og\sen\shalv"
-    r"|en\seen\shal(?:f|ve)|și\sjumătate|setengah)|(?P<named>\A[^\W\d_]+)\s(?:ونصف|וחצי|moja\sna\snusu))(?![^\W\d_])",
+    r"|en\seen\shal(?:f|ve)|și\sjumătate|setengah)|(?:\A|(?<=\s))(?P<named>[^\W\d_]+)\s(?:ونصف|וחצי|moja\sna\snusu))(?![^\W\d_])",
     re.IGNORECASE,
 )
+_HALF_ALONE: Final = re.compile(
+    r"\W*(?:(?:ein\s)?halb|(?:die\s|la\s|a\s|de\s)?(?:hälfte|moitié|mitad|metà|metade|helft)|(?:une?\s|un\s|um\s)?(?:demie?|medi[oa]|mei[oa]|mezz[oa])|половина|пол|pół|połowa|polovina|half|hälften|halvdelen|(?:een|en|ett)\shalve?"
+    r"|yarım|yarısı|(?:một\s)?nửa|setengah|separuh|ครึ่ง(?:หนึ่ง)?|(?:ال)?نصف|نیم|نیمی|आधा|অর্ধেক|半分|一半|절반|반|חצי|fél|puolet|puoli|jumătate|(?:το\s)?μισό)\W*",
+    re.IGNORECASE,
+)
+_THAI_HALF: Final = re.compile(r"(?P<whole>[0-9]{1,9})\s?(?P<unit>[\u0e00-\u0e7f]{0,12}?)\s?ครึ่ง")
+_DUAL: Final = re.compile(
+    r"(?<![^\W\d_])(?P<one>ساع|دقيق|سن|يوم|شهر|متر|كيلومتر|لتر|كوب|مر|שע|יומ|שנ|חודש|פעמ)(?:تان|تين|ان|ين|תיים|יים)(?![^\W\d_])"
+)
+"""Two of a unit in one word: `ساعتان`, `שעתיים`."""
 _HALF_BEHIND: Final = re.compile(
     rf"(?P<whole>[{_HAN_SIGNS}]{{1,4}}|[0-9]{{1,6}})(?P<unit>[个個升米斤元年天倍]|公里|公斤|小时|小時|時間)半"
     r"|(?P<many>[0-9]{1,6})(?P<korean>\s?(?:시간|개|미터|년|달|배|리터|킬로))\s반(?=입|이|\W|\Z)"
@@ -242,15 +289,19 @@ _PARTS_ABROAD: Final = re.compile(
 def foreign_words_as_digits(text: str) -> str:
     """Return `text` with the number words of other languages than English as digits, halves and fractions too."""
     if not text.isascii():
-        text = _PARTS_OF.sub(_part_of, text)
+        text = _LARGE.sub(_large, _PARTS_OF.sub(_part_of, text))
         text = _HALF_BEHIND.sub(_and_half, text)
         text = _HAN_NUMBER.sub(_han, text)
         text = _KOREAN_NUMBER.sub(lambda match: str(_KOREAN[match["number"]]), text)
         text = _SINO_KOREAN.sub(lambda match: _han_value(match["number"].translate(_AS_HAN)), text)
         text = _JAPANESE_NUMBER.sub(lambda match: str(_JAPANESE[match["number"]]), text)
         text = _HALF_BEHIND.sub(_and_half, text)
-    text = number_words_as_digits(_ONE_AND_HALF.sub(lambda found: f"1.5{found['unit'] or found['named'] or ''}", text))
-    text = _AND_HALF.sub(r"\g<whole>.5\g<unit>", text)
+    if _HALF_ALONE.fullmatch(text):
+        return "1/2"
+    text = _THAI_HALF.sub(r"\g<whole>.5 \g<unit>", number_words_as_digits(text)) if "ครึ่ง" in text else text
+    text = _DUAL.sub(lambda found: f"2 {found['one']}", text)
+    text = _AND_HALF.sub(r"\g<whole>.5\g<unit>", number_words_as_digits(text))
+    text = number_words_as_digits(_ONE_AND_HALF.sub(lambda found: f"1.5 {found['unit'] or found['named'] or ''}", text))
     text = _PARTS_ABROAD.sub(_nth, text)
     return text if re.search(r"[0-9]", text) else _HALF_OF.sub("0.5 ", text)
 

@@ -368,7 +368,7 @@ def quantity(text: str) -> Quantity | None:
     numeral = roman(plain)
     if numeral is not None:
         return Quantity(Fraction(numeral))
-    plain = _SAID_AGAIN.sub(r"\1", ungrouped(_NOT_BUT.sub(" ", foreign_words_as_digits(plain))))
+    plain = _ONE_IN.sub(_share, _SAID_AGAIN.sub(r"\1", ungrouped(_NOT_BUT.sub(" ", foreign_words_as_digits(plain)))))
     value = stated(plain) if DOUBT.search(plain) is None else plain
     found = None if value is None else _only_number(value)
     if found is not None and (read := _read(*found)) is not None:
@@ -394,6 +394,19 @@ def quantity(text: str) -> Quantity | None:
         ):
             return _read(*whole)
     return _in_two_units(plain) or _broken_down(plain)
+
+
+_ONE_IN = re.compile(
+    r"\A((?:.{0,60}(?:chance|probabilit|odds|wahrscheinlichk|probabilid|likelihood)[^0-9]{0,40})?)(?P<above>[0-9]{1,6})\s"
+    r"(?:in|out\sof|von|sur|de\scada|de|su|em|z|ze|из|з|op\sde|van\sde|av|af|dari|trên|από\sτα|مین\sسے|من|מתוך)\s(?P<below>[0-9]{1,6})\W*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A chance, or nothing but a share: "1 in 4"."""
+
+
+def _share(match: re.Match[str]) -> str:
+    below = int(match["below"])
+    return f"{match[1]}{match['above']}/{below}" if 0 < int(match["above"]) < below else match[0]
 
 
 _CONCLUDES = re.compile(r"\b(?:so|hence|thus|therefore|leav(?:es|ing)|only|answer|total|actually)\b", re.IGNORECASE)
@@ -460,8 +473,9 @@ _GROUPS: Final = (
         " ",
     ),
 )
+_SI: Final = "(?:[numckMGµμ]?(?:m|g|l|L|s|V|A|W|N|J|Pa|Hz|Ω|F|C|K|T)|dm|ha|kWh|mol)"
 _COMMA: Final = re.compile(
-    r"(?<![\w.,])([0-9]{1,60}),([0-9]{1,2})(?=\s?(?:mm|cm|dm|m|km|kg|g|mg|l|ml|s|min|h|°|%|€)(?![\w,]))|(?<=€)\s?([0-9]+),([0-9]{2})(?![\w,])"
+    rf"(?<![\w.,])([0-9]{{1,60}}),([0-9]{{1,2}})(?=\s?(?:{_SI}|min|h|°|%|€)[²³]?(?![\w,]))|(?<=€)\s?([0-9]+),([0-9]{{2}})(?![\w,])"
 )
 
 _MEASURE: Final = (
@@ -505,14 +519,23 @@ _FEET = re.compile(r"([0-9]{1,4})\s?'\s?([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?(?:\"|''
 _MINUTES = re.compile(r"([0-9]{1,4})\s?m(?:ins?)?\s?(?=[0-9]{1,2}\s?s(?:ecs?)?\b)")
 _METRES = re.compile(r"([0-9]{1,2})\s?m\s?([0-9]{2})(?![\w.,:²³^])(?!\s?[a-z])", re.IGNORECASE)
 _HOURS = re.compile(r"([0-9]{1,4})\s?h(?:rs?)?\s?([0-9]{1,2})(?:\s?m(?:ins?)?)?(?![\w.,:])", re.IGNORECASE)
+_CASH = re.compile(
+    r"([0-9]{1,6})\s?(€|\$|£|euros?|eur|dollars?|dólares|pounds?)\s?([0-9]{2})(?:\scents?)?(?=\W*\Z)", re.IGNORECASE
+)
 _BETWEEN = re.compile(r"\s?(?P<unit>[^\W\d_]+|°|)\.?\s?,?\s?(?:(?:and|und|et|y|e|и)\s)?")
 _MONEY: Final = ("dollar", "euro", "pound")
+
+
+def _cash(match: re.Match[str]) -> str:
+    """`12€50` as "12 € and 50 cents"."""
+    money = "dollars" if match[2][0] in "$dD" else "pounds" if match[2][0] in "£pP" else "euros"
+    return f"{match[1]} {money} {match[3]} cents"
 
 
 def _in_two_units(text: str) -> Quantity | None:
     """Return the sum of amounts in falling units of one kind; money in the larger unit, all else in the smallest."""
     text = _MINUTES.sub(r"\1 min ", _FEET.sub(r"\1 ft \2 in", text))
-    text = _METRES.sub(r"\1 m \2 cm", _HOURS.sub(r"\1 h \2 min", text))
+    text = _METRES.sub(r"\1 m \2 cm", _HOURS.sub(r"\1 h \2 min", _CASH.sub(_cash, text)))
     found = numerals(text)
     if found is None or len(found) not in (2, 3):
         found = numerals(text := with_digits(text))
@@ -588,18 +611,18 @@ def _read(text: str, number: Numeral) -> Quantity | None:
 
 
 def _is_formula(text: str) -> bool:
-    return re.search(r"[√\\*^_{}|]|(?:^|\s)[+/×·-](?:\s|$)", text) is not None
+    return re.search(r"[√∞\\*^_{}|]|(?:^|\s)[+/×·-](?:\s|$)", text) is not None
 
 
 _LETTERS = r"(?:(?<![^\W_])(?:[A-Za-zα-ω]|[abcnxyz]{2,3})|\))"
-_RECKONED_BEFORE = re.compile(rf"{_LETTERS}\s?[-+*/×·÷]\Z")
+_RECKONED_BEFORE = re.compile(rf"{_LETTERS}\s?[-+*/×·÷]\Z|[(\[][a-z],\Z")
 _RECKONED_AFTER = re.compile(
     r"\s?[-+*/×·÷]\s?(?:(?:[A-Za-zα-ω]|[abcnxyz]{2,3})(?![^\W_])|\()|\([A-Za-zα-ω]?[^()]{0,30}[-+*/×·÷]\s?[A-Za-zα-ω]\s?\)"
 )
 
 
 def _reckons_with_letters(text: str, number: Numeral) -> bool:
-    """Whether a letter or a bracket is reckoned with: `x + 4`, `4-x`, `a×4`, `(n+1) - 4`, `4(x+1)`."""
+    """Whether a letter or a bracket is reckoned with, or makes a point: `x + 4`, `4-x`, `4(x+1)`, `(a, 4)`."""
     signed = text[number.start] in "+-"
     before = text[: number.start].rstrip() + (text[number.start] if signed else "")
     return bool(_RECKONED_BEFORE.search(before) or _RECKONED_AFTER.match(text, number.end))

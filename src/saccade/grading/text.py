@@ -14,7 +14,7 @@ from typing import Final
 
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import clean, folded, unwrapped
-from saccade.grading.extract import emphasised
+from saccade.grading.extract import concluded, emphasised
 from saccade.grading.languages import DOUBT
 from saccade.grading.number_words import date_of, same_time, with_digits
 from saccade.grading.quantities import ORDINAL, Quantity, quantity
@@ -155,7 +155,8 @@ _LINKS: Final = r"""
     departs leaves(?=\sat) arrives opens closes starts begins ends belongs\sto looks\slike points\s(?:to|at) holds wears
     contains appears\sto\sbe seems\sto\sbe wins won holding wearing playing riding eating (?:can|could)\ssee I\ssee
     (?:would|'d)\s(?:say|answer|call\sit)(?:\sit(?:'s|\sis))? believe\sthis\sis gives\sthe\s\w+\sas
-    ist sind lautet heißt steht zeigt kostet dauert zu\ssehen\sist handelt\ssich\sum es\sgibt sieht\sman
+    ist sind lautet heißt steht zeigt kostet dauert zu\ssehen\sist es\sgibt sieht\sman
+    handelt\s(?:es\s)?sich(?:\s(?:also|somit|daher|hier|dabei))*\sum
     trägt gehört spielen spielt hält
     est sont était c'est s'appelle indique affiche représente coûte dure il\sy\sa on\s(?:voit|lit)
     (?:joue|jouent)\s(?:au|à\sla)
@@ -170,10 +171,10 @@ _LINKS: Final = r"""
     adalah ialah menunjukkan bertuliskan terdapat là có ghi viết
     είναι υπάρχει γράφει δείχνει φαίνεται este sunt arată scrie se\svede je jsou stojí ukazuje
     vidím vidíme kuvassa\son látható
-    kuna هو هي هذا هذه\sصورة في\sالصورة בתמונה\sרואים
+    kuna ni هو هي هذا هذه\sصورة في\sالصورة בתמונה\sרואים הוא היא זהו זוהי זה זו ay
 """.split()  # noqa: SIM905
 _LINK = re.compile(
-    rf"(?<![^\W\d_])(?:{'|'.join(_LINKS)})(?![^\W\d_]):?(?<!\s)\s?|'s\s|'est\s|\A(?:é|è|es|to|bu(?:\sbir)?)\s",
+    rf"(?<![^\W\d_])(?:{'|'.join(_LINKS)})(?![^\W\d_]):?(?<!\s)\s?|'s\s|'est\s|(?:คือ|เป็น)\s?|\A(?:é|è|es|to|bu(?:\sbir)?)\s",
     re.IGNORECASE,
 )
 _FURTHER: Final = re.compile(
@@ -185,6 +186,7 @@ _UP_TO: Final = r"(?P<said>[^.!?:;\n]{1,80}?)"
 _STATED: Final = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
+        r"[^\W\d][^.!?:;,\n\"]{1,30}:\s(?P<said>[^\n:;]{1,80}?)",
         r"the\b[^.!?:;,\n]{0,60}?\s(?:shows?|depicts|illustrates|represents)\sthe\sprocess\sof\s" + _UP_TO,
         r"(?:[^\x00-\x7f]{1,20}?(?:是|为)|这是|這是)(?:一[个個只隻头頭条條张張辆輛座匹位]?)?" + _UP_TO,
         r"(?:[^\x00-\x7f\s]{1,20}は)?\"?" + _UP_TO + r"\"?(?:です|である|だ)",
@@ -211,7 +213,7 @@ _ASIDE = re.compile(
 )
 """What follows the thing itself: "the Eiffel Tower in Paris, seen from below"."""
 _EITHER = re.compile(
-    r"\b(?:or|and|und|oder|y|o|et|ou|e|и|или|if|whether|unlike|than)\s|[和或と](?!書|表示|記載|あり)|,\s\w+,\s\w+|\?",
+    r"\b(?:or|and|und|oder|y|(?<!é\s)o|et|ou|e|и|или|if|whether|unlike|than)\s|[和或と](?!書|表示|記載|あり)|,\s\w+,\s\w+|\?",
     re.IGNORECASE,
 )
 _NOT_BUT = re.compile(r"not\s(?:an?\s|the\s)?[^,.;]{1,60}?,?\sbut\s(?P<said>[^,.;]{1,80})[.!]?", re.IGNORECASE)
@@ -230,10 +232,13 @@ def _readings(prediction: str, listed: bool) -> Iterator[str]:
     held = _ITEM_NAMES.fullmatch(prediction.strip()) or _NOT_BUT.fullmatch(prediction)
     if held is not None:
         yield held["said"]
-    elif DOUBT.search(prediction) is None and (listed or _EITHER.search(prediction) is None):
+    elif DOUBT.search(prediction) is None:
+        if not listed and _EITHER.search(prediction) is not None:
+            prediction = concluded(prediction)
+            prediction = "" if _EITHER.search(prediction) else prediction
         first, *others = _SENTENCES.split(prediction.strip())
         sentences = [first, *(one for one in others if _REMARKS.match(one) is None)]
-        stating = [said for said in map(_statements, sentences) if said]
+        stating = [said for said in map(statements, sentences) if said]
         yield from stating[0] if len(stating) == 1 else ()
 
 
@@ -256,24 +261,31 @@ _SETTING = re.compile(
 """A sentence that begins with where or when: "In the picture, the car is red"."""
 
 
-def _statements(sentence: str) -> list[str]:
+def statements(sentence: str) -> list[str]:
     """Return what a sentence may state, without and with what stands beside it."""
     plain = _SURE.sub("", sentence.strip().removesuffix(".").removesuffix("!"))
-    found = [match["said"] for match in (form.fullmatch(plain) for form in _STATED) if match is not None]
-    for link in _LINK.finditer(plain):
-        if "," in plain[: link.start()] and _SETTING.match(plain[: link.start()]) is None:
-            continue  # "Tokyo Tower, whose model is the Eiffel Tower"
-        rest = plain[link.end() :]
-        found += [rest, rest[_FURTHER.match(rest).end() :]]  # type: ignore[union-attr]
+    found: list[str] = []
+    for part in filter(None, (plain, concluded(plain))):
+        found += [match["said"] for match in (form.fullmatch(part) for form in _STATED) if match is not None]
+        for link in _LINK.finditer(part):
+            if "," in part[: link.start()] and _SETTING.match(part[: link.start()]) is None:
+                continue  # "Tokyo Tower, whose model is the Eiffel Tower"
+            rest = part[link.end() :]
+            found += [rest, rest[_FURTHER.match(rest).end() :]]  # type: ignore[union-attr]
     found = [said.strip(' "') for said in dict.fromkeys(found) if 0 < len(said) <= 120]
     return [*found, *(_ASIDE.sub("", said, count=1) for said in found)]
+
+
+def without_article(text: str) -> str:
+    """Return `text` as it is compared, without a leading article."""
+    return _ARTICLE.sub("", bare(text), count=1)
 
 
 def _same(said: str, gold: str) -> bool:
     """Whether both are the same text, apart from a leading article, hyphens between words, and the form of a date."""
     if same_text(said, gold):
         return True
-    first, second = (_HYPHEN.sub(" ", _ARTICLE.sub("", bare(text), count=1)) for text in (said, gold))
+    first, second = (_HYPHEN.sub(" ", without_article(text)) for text in (said, gold))
     if "," in second and _LIST.search(first) and (items := _LIST.split(first)) == _LIST.split(second):
         return len(items) > 1
     day = date_of(first)

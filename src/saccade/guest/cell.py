@@ -22,7 +22,7 @@ import sys
 import time
 import warnings
 from _thread import _count as count_threads
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -382,6 +382,10 @@ _exit, _evaluate = os._exit, eval
 _perf_counter, _process_time, _AnyError = time.perf_counter, time.process_time, BaseException
 
 
+Mapped = Sequence[Any]
+"""A mapping of a file: start, end, rights ("rw-s"), offset in the file, and path in the workspace."""
+
+
 @dataclass
 class Interpreter:
     """State of a session's processes; copied to each by `fork`."""
@@ -395,6 +399,8 @@ class Interpreter:
     forker: Forker
     standing: OpenState = field(default_factory=lambda: standing([]))
     """Open files when the last kept call ended."""
+    maps: list[tuple[Mapped, int]] = field(default_factory=list)
+    """What was mapped then of files of the workspace, with the inode number of each."""
 
 
 @dataclass

@@ -24,10 +24,9 @@ from .folders import CHANGE, enter_anyhow, inside, open_anyhow
 from .inspection import HARMLESS_DEVICES
 from .syscalls import punch_hole, syscall
 
-_FLAGS = os.O_APPEND | os.O_NONBLOCK | os.O_DIRECT | os.O_NOATIME
+_FLAGS = os.O_APPEND | os.O_NONBLOCK | os.O_DIRECT | os.O_NOATIME | os.O_ASYNC
 """The flags of an open file that can be changed."""
 _PATH = os.O_PATH
-_OPENING = os.O_ACCMODE | os.O_DIRECTORY | _FLAGS | _PATH
 _GONE = " (deleted)"
 _BOUND = ("/memfd:saccade-image", "/memfd:saccade-array")
 """Beginnings of the names of pictures and arrays of the host."""
@@ -187,7 +186,7 @@ def standing(fds: list[int]) -> OpenState:
     alike: dict[Kept, list[int]] = {}
     for fd in (*_LENT, *fds):
         try:
-            flags = fcntl.fcntl(fd, fcntl.F_GETFL) & _OPENING
+            flags = fcntl.fcntl(fd, fcntl.F_GETFL)
             position = -1 if flags & _PATH else os.lseek(fd, 0, os.SEEK_CUR)
             found = _named(fd, flags, position)
             others = alike.setdefault(found, [])
@@ -246,10 +245,7 @@ def _twin(fd: int, position: int, others: list[int]) -> int | None:
 
 
 def give_back_room(kept: OpenState) -> None:
-    """Empty the files that have lost their names and are made anew, where the disk is too small for both.
-
-    Not otherwise: the kernel also drops what private mappings have changed in them.
-    """
+    """Empty the files that have lost their names, and are made anew: the disk may be too small for both."""
     for fd, file in kept.files.items():
         if file.path is not None and stat.S_ISREG(os.fstat(fd).st_mode) and not os.fstat(fd).st_nlink:
             itself = f"/proc/self/fd/{fd}"
@@ -290,7 +286,7 @@ def stand_in(folder: str | None) -> None:
 def reopen(fd: int, file: Kept) -> None:
     """Replace `fd` by the file that now has the name of `file`; bury it if that cannot be opened."""
     if file.twin is not None:
-        os.dup2(file.twin, fd, inheritable=False)
+        put(file.twin, fd)
         return
     assert file.path is not None
     try:
@@ -302,8 +298,13 @@ def reopen(fd: int, file: Kept) -> None:
         _move(fd, file)
 
 
+def put(source: int, fd: int) -> None:
+    """Have `fd` stand for what `source` stands for; whether a new program would inherit it stays as it is."""
+    os.dup2(source, fd, inheritable=_libc.fcntl(fd, fcntl.F_GETFD) == 0)
+
+
 def _replace(fd: int, fresh: int) -> None:
-    os.dup2(fresh, fd, inheritable=False)
+    put(fresh, fd)
     os.close(fresh)
 
 

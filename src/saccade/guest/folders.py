@@ -117,7 +117,7 @@ def walk(
 def open_anyhow(top: int, path: str, flags: int) -> int:
     """Return a descriptor of `path` below `top`, whatever rights are lacking; modes are put back. Raises OSError."""
     try:
-        return open_fd(path, flags | O_NOFOLLOW | O_CLOEXEC, dir_fd=top)
+        return open_fd(path, flags | O_CLOEXEC, dir_fd=top)
     except PermissionError:
         pass
     *folders, name = path.split("/")
@@ -126,11 +126,11 @@ def open_anyhow(top: int, path: str, flags: int) -> int:
         for folder in folders:
             cursor.down(folder, _mode(cursor.fd, folder))
         if flags & O_PATH:  # takes no rights to the file itself, which may be a symlink
-            return open_fd(name, flags | O_NOFOLLOW | O_CLOEXEC, dir_fd=cursor.fd)
+            return open_fd(name, flags | O_CLOEXEC, dir_fd=cursor.fd)
         mode = _mode(cursor.fd, name)
         chmod(name, mode | 0o600, dir_fd=cursor.fd)
         try:
-            return open_fd(name, flags | O_NOFOLLOW | O_CLOEXEC, dir_fd=cursor.fd)
+            return open_fd(name, flags | O_CLOEXEC, dir_fd=cursor.fd)
         finally:
             chmod(name, mode, dir_fd=cursor.fd)
     finally:

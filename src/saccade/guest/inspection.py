@@ -16,7 +16,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,8 +40,8 @@ _MODES = [
 ]
 MOST_MAPS = 256
 """Mappings of files that a process may keep: the zygote looks at each after every call, while others wait."""
-_MOST_LISTED = 1 << 20
-"""Bytes of /proc/PID/maps that the zygote reads at once, for the same reason: some 10,000 mappings."""
+_MOST_LISTED, _MOST_ASKED = 1 << 20, 10_000
+"""Bytes of /proc/PID/maps that the zygote reads at once, for the same reason, and mappings that it asks about."""
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) \S+ \d+ +(/.*)$", re.MULTILINE)
 _SHARED_LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (...s) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 
@@ -77,6 +77,11 @@ class Map(NamedTuple):
     offset: int
     path: str
 
+    @property
+    def shared(self) -> bool:
+        """Whether what is written to it is written to the file."""
+        return self.mode.endswith("s")
+
 
 @dataclass(frozen=True)
 class Inspected:
@@ -87,9 +92,8 @@ class Inspected:
     """The number of the stop in which it stood (`groups.stands_since`)."""
     why_not: str | None
     """Why it cannot be kept, or None."""
-    shared: list[Map]
-    private: list[Map]
-    """Private mappings of files of the workspace, which it must make memory of its own if it is kept."""
+    maps: list[Map]
+    """Its mappings of files of the own workspace, with paths relative to it."""
 
 
 Known = dict[int, tuple[int, str]]
@@ -128,11 +132,11 @@ def _thread_names(pid: int) -> str:
     return f" ({', '.join(sorted(names)[:5])})" if names else ""
 
 
-def improper(pid: int, own: Belongings, shared: list[Map], private: Sized = ()) -> str | None:
-    """Say what the stopped process `pid` holds and cannot keep, or None; given its mappings."""
-    if max(len(shared), len(private)) > MOST_MAPS:
+def improper(pid: int, own: Belongings, maps: list[Map]) -> str | None:
+    """Say what the stopped process `pid` holds and cannot keep, or None; `maps` are its mappings that may matter."""
+    if len(maps) > MOST_MAPS:
         return f"more than {MOST_MAPS} mappings of files would stay: take away those that are not needed any more"
-    what = _improper(pid, own, shared)
+    what = _improper(pid, own, [each for each in maps if each.shared])
     return what and f"{what}: close it before the code ends"
 
 
@@ -243,9 +247,11 @@ def private_maps(pid: int, own: Belongings, known: Known) -> list[Map]:
     To cut such a file off takes away what they have changed of it, in every process that has them.
     """
     found, first, last = list[Map](), 0, Map(0, 0, "", 0, "")
+    if len(known) > _MOST_ASKED:
+        known.clear()  # it has mapped ever others
     for each in _asked(pid, _QUERY_FILES, known):
         if own.inside(each.path):
-            found += [each] if each.mode.endswith("p") else []
+            found += [] if each.shared else [each]
             if len(found) > MOST_MAPS:
                 break
             continue
@@ -254,27 +260,22 @@ def private_maps(pid: int, own: Belongings, known: Known) -> list[Map]:
     return found
 
 
+_PIECES = f"its memory is in more pieces than are looked through (some {_MOST_ASKED:,})"
+
+
 def _listed(pid: int) -> bytes:
     """Read /proc/PID/maps. Raises ValueError if it is too long."""
     with open(f"/proc/{pid}/maps", "rb") as file:
         text = file.read(_MOST_LISTED + 1)
     if len(text) > _MOST_LISTED:
-        raise ValueError(f"its memory is in more pieces than are looked through ({_MOST_LISTED >> 20} MiB of a list)")
+        raise ValueError(_PIECES)
     return text
 
 
-def kept_maps(shared: list[Map], own: Belongings) -> list[Map]:
-    """Return those of the `shared` mappings that show a file of the own workspace, with paths relative to it."""
-    found = (known for known in shared if own.inside(known.path))
+def in_workspace(maps: list[Map], own: Belongings) -> list[Map]:
+    """Return those of the mappings that show a file of the own workspace, with paths relative to it."""
+    found = (known for known in maps if own.inside(known.path))
     return [known._replace(path=known.path[len(own.workspace) + 1 :]) for known in found]
-
-
-def moved_maps(pid: int, own: Belongings, kept: list[Map]) -> list[Map]:
-    """Return those of the `kept` mappings that show a file which has lost its name since."""
-    if not kept:
-        return []
-    now = {known.start: known.path for known in kept_maps(shared_maps(pid), own)}
-    return [known for known in kept if now.get(known.start) != known.path]
 
 
 def foreign_maps(pid: int, own: Belongings) -> bool:
@@ -301,7 +302,7 @@ def _asked(pid: int, kind: int, known: Known) -> Iterator[Map]:
     address, question, room, nothing = 0, bytearray(_QUERY.size), ctypes.addressof(name), (0,) * 6
     ask = kind | _QUERY_NEXT
     try:
-        while True:
+        for _ in range(_MOST_ASKED):
             _QUERY.pack_into(question, 0, _QUERY.size, ask, address, *nothing, 0, 0, _NAME_BYTES, 0, room, 0)
             fcntl.ioctl(fd, _PROCMAP_QUERY, question)
             _, _, _, start, address, flags, _, offset, *_rest, length, _, _, _ = _QUERY.unpack(question)
@@ -311,6 +312,7 @@ def _asked(pid: int, kind: int, known: Known) -> Iterator[Map]:
                 address = end
             else:
                 yield Map(start, address, _MODES[flags & 15], offset, path)
+        raise ValueError(_PIECES)
     except FileNotFoundError:
         return
     except OSError as error:

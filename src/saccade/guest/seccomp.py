@@ -68,10 +68,10 @@ def at_most(argument: int, value: int) -> Block:
     return [_low(argument), (_AT_LEAST, 0, 1, value + 1), _EPERM]
 
 
-def pretend(argument: int, values: Sequence[int]) -> Block:
-    """Return 0 and do nothing if an argument's low 32 bits are one of `values`."""
+def none_of(argument: int, values: Sequence[int], outcome: Instruction = _EPERM) -> Block:
+    """Require that an argument's low 32 bits are none of `values`, or return `outcome` instead of EPERM."""
     tests = [(_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)]
-    return [_low(argument), *tests, (_JUMP, 0, 0, 1), _NOTHING]
+    return [_low(argument), *tests, (_JUMP, 0, 0, 1), outcome]
 
 
 def only(when: int, value: int) -> Block:
@@ -98,7 +98,7 @@ _FILES = (
     "renameat2 link linkat symlink symlinkat unlink unlinkat chmod fchmod fchmodat fchmodat2 umask utime utimes "
     "utimensat futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr"
 )
-_MEMORY = "munmap mremap mprotect madvise msync brk membarrier get_mempolicy"
+_MEMORY = "munmap mremap mprotect msync brk membarrier get_mempolicy"
 _THREADS = "gettid sched_yield sched_get_priority_max sched_get_priority_min getcpu"
 _SIGNALS = (
     "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack "
@@ -172,6 +172,10 @@ _FCNTL = _values(
     "F_DUPFD_CLOEXEC:1030 F_GETPIPE_SZ:1032 F_GET_SEALS:1034"
 )
 
+# A leaf is a fork of its keeper: what is not inherited whole would be gone at the next call. And memory that is merged
+# with that of others tells by its times what theirs holds.
+_NOT_INHERITED = _values("MADV_DONTFORK:10 MADV_MERGEABLE:12 MADV_WIPEONFORK:18")
+
 _LOCKS = _values("F_SETLK:6 F_SETLKW:7 F_OFD_SETLK:37 F_OFD_SETLKW:38")
 
 _LAST_CLOCK = 15
@@ -201,12 +205,13 @@ ARGUMENT_RULES: dict[str, tuple[Block, ...]] = {
     "clone": (fork(FORK_FLAGS, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID, _THREAD),),
     "futex": (any_of(1, _FUTEX, _FUTEX_CLOCK_REALTIME),),
     **dict.fromkeys(("preadv2", "pwritev2"), (refuse(5, _RWF_NOWAIT),)),
+    "madvise": (none_of(2, _NOT_INHERITED),),
     "mmap": (refuse(3, _MAP_SHARED_ANONYMOUS),),
     "prctl": (any_of(0, _PRCTL), only(_PR_SET_PDEATHSIG, SIGKILL)),
     # Reading the caller's own limits.
     "prlimit64": (any_of(0, (0,)), zero(2)),
     "ioctl": (any_of(1, _IOCTL),),
-    "fcntl": (pretend(1, _LOCKS), any_of(1, _FCNTL)),
+    "fcntl": (none_of(1, _LOCKS, _NOTHING), any_of(1, _FCNTL)),
     "getsockopt": (any_of(1, (_SOL_SOCKET,)), any_of(2, _GETSOCKOPT)),
     **dict.fromkeys(("clock_gettime", "clock_getres", "clock_nanosleep"), (at_most(0, _LAST_CLOCK),)),
     # To stop the caller's own group, as every process does at the end of its call.

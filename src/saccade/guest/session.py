@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import descriptors, images, outbox, wire
-from .cell import Interpreter, run_cell
+from .cell import Interpreter, Mapped, run_cell
 from .compact import give_back_memory
 from .folders import open_anyhow
 from .fork import ALL_SIGNALS, CLONE_PARENT, Forker
@@ -40,33 +40,36 @@ _CHUNK, _PIECE = 64 * 1024, 1 << 20
 _SHARED, _PRIVATE, _FIXED, _ANONYMOUS = 0x01, 0x02, 0x10, 0x20
 
 
-def remap(maps: Sequence[Sequence[Any]]) -> None:
-    """Replace mappings of files (start, end, mode, offset in the file, path in the workspace) at their addresses.
+def remap(state: Interpreter, *, anew: bool = False) -> None:
+    """Replace mappings of files of the workspace that have become others, or `anew` all, by such of the present ones.
 
-    A shared mapping outlives the fork and shows the file that it was made of: in a branch that of the origin, and after
-    a failed call one that was removed and brought back as another. It is replaced by one of the file of that name in
-    the present workspace.
+    A mapping outlives the fork and shows the file that it was made of: in a branch that of the origin, and after a
+    failed call one that was removed and brought back as another.
     """
-    for start, end, mode, offset, path in maps:
-        fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_RDWR if "w" in mode else os.O_RDONLY)
+    for at, ((start, end, mode, offset, path), inode) in enumerate(state.maps):
+        now = state.workspace.inode(path)
+        if now == inode and not anew:
+            continue
+        fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_NOFOLLOW | (os.O_RDWR if "w" in mode else os.O_RDONLY))
         try:
             syscall("mmap", start, end - start, _protection(mode), _SHARED | _FIXED, fd, offset)
         finally:
             os.close(fd)
+        state.maps[at] = (state.maps[at][0], now)
 
 
 def _protection(mode: str) -> int:
     return sum(bit for letter, bit in (("r", _READ), ("w", _WRITE), ("x", _EXECUTE)) if letter in mode)
 
 
-def make_own(maps: Sequence[Sequence[Any]]) -> None:
-    """Replace private mappings of files (start, end, mode, ...) by memory of the same bytes.
+def make_own(maps: Sequence[Mapped]) -> None:
+    """Replace private mappings of files by memory of the same bytes.
 
     A call that cuts the file off, and fails, would take away what was changed in them.
     """
     ends = read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        for start, end, mode, *_where in maps:
+        for start, end, mode, _offset, _path in maps:
             syscall("mprotect", start, end - start, _READ | _protection(mode))
             for at in range(start, end, _PIECE):
                 length = min(_PIECE, end - at)
@@ -95,9 +98,9 @@ def _read_memory(read: int, write: int, start: int, length: int) -> bytes:
 
 # The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
 
-FORK_A_LEAF, MAKE_OWN = int(signal.SIGUSR1), int(signal.SIGUSR2)
+FORK_A_LEAF, LEARN_MAPS = int(signal.SIGUSR1), int(signal.SIGUSR2)
 """What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail. After the second one it
-reads from the host which private mappings of files it has."""
+reads from the host what it has mapped, which no process of the jail can look up."""
 
 _kill = os.kill
 _REHEARSAL = "(lambda these: [f'{this}' for this in these])(())\nNone"
@@ -123,44 +126,52 @@ def keep(state: Interpreter) -> None:
     undo = called = False
     zygote = os.getppid()
     while True:
-        order = _signal.sigwait((FORK_A_LEAF, MAKE_OWN))
-        if order == MAKE_OWN:
-            with or_end(state, "what it has mapped of files could not be copied"):
-                own_mapped(state)
+        order = _signal.sigwait((FORK_A_LEAF, LEARN_MAPS))
+        if order == LEARN_MAPS:
+            with or_end(state, "what it has mapped of files could not be kept"):
+                learn_maps(state)
         if called:
             give_back_memory()
             called = False
+        if undo:
+            undo_traces(state)
         if state.forker.fork(CLONE_PARENT) == 0:
             die_with_parent(zygote)
-            if undo:
-                undo_traces(state)
             lead(state)
             undo, called = False, True
         else:
             undo = True
 
 
-def own_mapped(state: Interpreter) -> None:
-    """Make memory of its own of what the call that is kept has left mapped privately."""
+def learn_maps(state: Interpreter) -> None:
+    """Hear from the host what the call that is kept has left mapped of files of the workspace."""
     os.set_blocking(wire.SOCKET_FD, True)
     while (request := wire.receive(state.sock)) is not None:
         message, fds = request
         for fd in fds:
             os.close(fd)
-        if message["op"] == "own" and message["to"] == os.getpid():
+        if message["op"] == "maps" and message["to"] == os.getpid():
             break
     else:
         os._exit(0)
-    make_own(message["maps"])
-    state.workspace.restore()  # to look at a hole fills it
+    shared, private = list[Mapped](), list[Mapped]()
+    for each in message["maps"]:
+        (shared if each[2].endswith("s") else private).append(each)
+    state.maps = [(each, state.workspace.inode(each[4])) for each in shared]
+    if private:
+        make_own(private)
+        state.workspace.restore()  # to look at a hole fills it
 
 
 def undo_traces(state: Interpreter) -> None:
     """Undo what a discarded call has left outside its memory: files, and what is open."""
     with or_end(state, "what the last code did could not be undone"):
         drain(state.sock)
-        state.workspace.restore(lambda: descriptors.give_back_room(state.standing))
-        if descriptors.put_back(state.standing):
+        descriptors.give_back_room(state.standing)
+        state.workspace.restore()
+        anew = descriptors.put_back(state.standing)
+        remap(state)
+        if anew:
             state.workspace.take_note()
 
 
@@ -207,12 +218,9 @@ def lead(state: Interpreter) -> None:
             return
         elif message["op"] == "rehearse":
             rehearse(state)
-        elif message["op"] == "remap":
-            remap(message["maps"])
-            state.workspace.take_note()
         elif message["op"] == "branch":
             with or_end(state, "its files could not be made anew"):
-                become_branch(state, fds, message["maps"])
+                become_branch(state, fds)
             return
 
 
@@ -266,7 +274,7 @@ def refuse(report: dict[str, Any], why: str) -> None:
     report.update(status="refused", traceback=why if said is None else f"{said}\n\nBesides, {why}")
 
 
-def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> None:
+def become_branch(state: Interpreter, fds: list[int]) -> None:
     """Become the keeper of a new session, with copies of the files of the old one, and wait to be adopted.
 
     `fds`: socket, outbox, workspace, stdout, stderr of the new session, which no process of the old one has seen.
@@ -275,11 +283,11 @@ def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> 
     for source, target in zip(fds, targets, strict=True):
         os.dup2(source, target, inheritable=False)
         os.close(source)
-    os.dup2(wire.STDOUT_FD, 1)
-    os.dup2(wire.STDERR_FD, 2)
+    descriptors.put(wire.STDOUT_FD, 1)
+    descriptors.put(wire.STDERR_FD, 2)
     state.workspace.switch(wire.WORKSPACE_FD)
     descriptors.take_along(state.standing)
-    remap(maps)
+    remap(state, anew=True)
     state.workspace.take_note()
     descriptors.stand_in(state.standing.folder)
     state.outbox.reset()

@@ -21,6 +21,7 @@ from os import (
     O_NONBLOCK,
     O_PATH,
     O_RDONLY,
+    O_TRUNC,
     O_WRONLY,
     chmod,
     close,
@@ -49,7 +50,7 @@ from stat import S_IMODE, S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG
 from typing import Literal, NamedTuple
 
 from .folders import CHANGE, Cursor, Folders, empty_folder, open_anyhow, remove_folder, walk
-from .syscalls import allocate, punch_hole
+from .syscalls import allocate
 
 _CHUNK = 1 << 20
 _PAGE, _BLOCK = 4096, 512
@@ -107,7 +108,8 @@ def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtim
     made = _WRITE | O_CREAT | O_EXCL
     fd = _open_to_write(folder, name, mode) if exists else open_fd(name, made, 0o600, dir_fd=folder)
     try:
-        _take_away(fd, copy)
+        ftruncate(fd, 0)
+        ftruncate(fd, copy.size)
         for offset, data in copy.extents:
             view = memoryview(data)
             while view:
@@ -122,36 +124,12 @@ def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtim
         close(fd)
 
 
-def take_away(folder: int, name: str, mode: int, copy: Copy) -> None:
-    """Shrink the file to no more room than `copy` takes."""
-    fd = _open_to_write(folder, name, mode)
+def _open_to_write(folder: int, name: str, mode: int, flags: int = 0) -> int:
     try:
-        _take_away(fd, copy)
-    finally:
-        close(fd)
-
-
-def _take_away(fd: int, copy: Copy) -> None:
-    """Give the file the size of `copy`, nothing beyond it, and holes where it has them.
-
-    Nothing is cut off that is there in both: the kernel would also drop what private mappings have changed in it.
-    """
-    ftruncate(fd, copy.size)  # also where that is its size: it may have been given room beyond
-    at = 0
-    for offset, data in (*copy.extents, (copy.size, b"")):
-        if at < offset and not punch_hole(fd, at, offset - at):
-            ftruncate(fd, at)
-            ftruncate(fd, copy.size)
-            return
-        at = offset + len(data)
-
-
-def _open_to_write(folder: int, name: str, mode: int) -> int:
-    try:
-        return open_fd(name, _WRITE, dir_fd=folder)
+        return open_fd(name, _WRITE | flags, dir_fd=folder)
     except PermissionError:
         chmod(name, mode | 0o200, dir_fd=folder)
-        return open_fd(name, _WRITE, dir_fd=folder)
+        return open_fd(name, _WRITE | flags, dir_fd=folder)
 
 
 def same_content(folder: int, name: str, mode: int, copy: Copy, *, exactly: bool = False) -> bool:
@@ -318,6 +296,10 @@ class Workspace:
         """Return the entry of one path that `changes` named."""
         return self._scanned[path]
 
+    def inode(self, path: str) -> int:
+        """Return the inode number of a file at the last commit."""
+        return self._index[path].inode
+
     def open(self, path: str) -> int:
         """Open a file that `changes` named for reading."""
         return open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, dir_fd=self.fd)
@@ -359,11 +341,8 @@ class Workspace:
         self._copies, self._targets, self._times = copies, targets, self._scanned_times
         self._touched, self._spread = set(), set()
 
-    def restore(self, give_back_room: Callable[[], object] = lambda: None) -> None:
-        """Make the folder what it was at the last commit; quick if nothing changed. Raises OSError if it cannot.
-
-        `give_back_room` is called where the disk is too small for what is there and what must be made.
-        """
+    def restore(self) -> None:
+        """Make the folder what it was at the last commit; quick if nothing changed. Raises OSError if it cannot."""
         try:
             changes, same_folders = self._compare()
             if same_folders and changes == Changes() and not self._spread:
@@ -376,7 +355,6 @@ class Workspace:
             self._rebuild()
         except OSError:
             # Whatever stands in the way: nothing that is there is needed.
-            give_back_room()
             fchmod(self.fd, CHANGE)
             empty_folder(self.fd)
             self._rebuild()
@@ -454,7 +432,7 @@ class Workspace:
                 self._paths[old.inode] = path
                 copy = self._copies.get(path)
                 if copy is not None and not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
-                    take_away(cursor.fd, name, entry.mode, copy)
+                    close(_open_to_write(cursor.fd, name, entry.mode, O_TRUNC))
         return folders
 
     def _is_it(self, folder: int, name: str, path: str, entry: Entry) -> bool:
@@ -500,7 +478,7 @@ class Workspace:
 
     def _join(self, path: str, folder: int, name: str) -> None:
         """Give the file at `path` one more name."""
-        fd = open_anyhow(self.fd, path, O_PATH)
+        fd = open_anyhow(self.fd, path, O_PATH | O_NOFOLLOW)
         try:
             link(f"/proc/self/fd/{fd}", name, dst_dir_fd=folder)
         finally:

@@ -293,11 +293,9 @@ class Zygote:
         if groups.purge(entry.keeper):
             self.fault(entry, f"{inspection.STRAY} beside the one that keeps the state")
             return True
-        # The files behind its mappings may have been removed by the call before, and be others now.
-        maps = inspection.moved_maps(leaf, entry.own, entry.maps)
         pidfd = os.pidfd_open(leaf)
         try:
-            self.tell({"op": "leaf", "id": entry.id, "pid": leaf, "maps": maps}, (pidfd,))
+            self.tell({"op": "leaf", "id": entry.id, "pid": leaf}, (pidfd,))
         finally:
             os.close(pidfd)
         return True
@@ -344,19 +342,20 @@ class Zygote:
             entry.inspected = seen = self.judge(entry, leaf, threads)
         except OSError as error:
             raise ValueError(f"it ended while it was looked at: {error}") from error
-        self.tell({"op": "call", "id": entry.id, "why": seen.why_not, "maps": seen.private})
+        maps = seen.maps if seen.maps != entry.maps else None
+        self.tell({"op": "call", "id": entry.id, "why": seen.why_not, "maps": maps})
         return True
 
     def judge(self, entry: SessionEntry, leaf: int, threads: int) -> inspection.Inspected:
         """Inspect the stopped process `leaf`; the finding holds for this stop only."""
-        stop, shared, private = groups.stands_since(leaf), list[inspection.Map](), list[inspection.Map]()
+        stop, maps = groups.stands_since(leaf), list[inspection.Map]()
         why = inspection.left_running(leaf, threads)
         if why is None and self.nursery.sees:
-            shared = inspection.shared_maps(leaf)
-            if self.nursery.places.holds_any(entry.workspace):
-                private = inspection.private_maps(leaf, entry.own, entry.known)
-            why = inspection.improper(leaf, entry.own, shared, private)
-        return inspection.Inspected(leaf, stop, why, shared, private)
+            maps = inspection.shared_maps(leaf)
+            if len(maps) <= inspection.MOST_MAPS and self.nursery.places.holds_any(entry.workspace):
+                maps += inspection.private_maps(leaf, entry.own, entry.known)
+            why = inspection.improper(leaf, entry.own, maps)
+        return inspection.Inspected(leaf, stop, why, inspection.in_workspace(maps, entry.own))
 
     def commit(self, entry: SessionEntry) -> bool:
         """Make the stopped leaf, which can be kept, the keeper of its session; False if the session is over."""
@@ -368,7 +367,7 @@ class Zygote:
         if seen is None or seen.pid != leaf or seen.why_not is not None or not 0 < seen.stop == stop:
             self.fault(entry, "it worked on after its call had ended")
             return False
-        entry.maps = inspection.kept_maps(seen.shared, entry.own)
+        entry.maps = [each for each in seen.maps if each.shared]
         entry.former, entry.keeper, entry.leaf = entry.keeper, leaf, None
         self.by_pid.pop(entry.former, None)
         return True
@@ -389,17 +388,16 @@ class Zygote:
         Answered, as opening and adopting a session are, with the leaf's pidfd once everything stands still.
         """
         entry = self.sessions[message["id"]]
+        # What it has mapped the host has told it.
+        learns = message["keep"] and entry.inspected is not None and entry.inspected.maps != entry.maps
         if message["keep"] and not self.commit(entry):
             return
-        # What is mapped the host has told it.
-        mapped = message["keep"] and entry.inspected is not None and entry.inspected.private
-        self.begin_work(entry, signal.SIGUSR2 if mapped else signal.SIGUSR1)
+        self.begin_work(entry, signal.SIGUSR2 if learns else signal.SIGUSR1)
         self.end_former(entry)
 
     def do_workspace(self, message: dict[str, Any], fds: list[int]) -> None:
         """Make a workspace for a branch, in the family of session `id`; answered with its descriptor.
 
-        The answer also lists the leaf's mappings of files of its workspace, which the branch must map again in its own.
         `fds` are the branch's cgroup files: memory that the leaf writes to from now on is counted there.
         """
         entry = self.sessions[message["id"]]
@@ -408,7 +406,7 @@ class Zygote:
         groups.join(entry.leaf, fds)
         fd, path = self.nursery.new_workspace(entry)
         try:
-            self.tell({"op": "workspace", "id": entry.id, "path": path, "maps": entry.maps}, (fd,))
+            self.tell({"op": "workspace", "id": entry.id, "path": path}, (fd,))
         finally:
             os.close(fd)
 
@@ -439,7 +437,7 @@ class Zygote:
             self.nursery.release(entry)
             self.refuse(parent.id, "adopt", why)
             return
-        parent.leaf, entry.maps, entry.known = None, parent.maps, {**parent.known}
+        parent.leaf, entry.maps, entry.known = None, parent.maps, parent.known
         # The branch has seen where its origin's files lie.
         self.nursery.move_workspace(parent)
         self.take_in(entry, leaf, [])

@@ -124,9 +124,14 @@ class ThymeReward(Settings):
         """Return parts `accuracy`, `format` and `consistency`."""
         return reward_each(group, self._reward)
 
+    @property
+    def judged(self) -> bool:
+        """Whether consistency has a weight."""
+        return self.consistency_weight != 0
+
     def needs_consistency(self, trajectory: Trajectory) -> bool:
         """Tell whether the judge must be asked: only a right trajectory is paid for consistency."""
-        return self.consistency_weight != 0 and not trajectory.lost and (accuracy(trajectory) or 0.0) > 0
+        return self.judged and not trajectory.lost and (accuracy(trajectory) or 0.0) > 0
 
     def _reward(self, number: int, trajectory: Trajectory) -> Reward:
         right = accuracy(trajectory)

@@ -175,6 +175,11 @@ def needs_judge(preset: RewardPreset) -> bool:
     return isinstance(preset, NeedsJudge) and bool(getattr(preset, "judged", True))
 
 
+def pays_for_consistency(preset: RewardPreset) -> bool:
+    """Tell whether a preset pays for thoughts that agree with the answer, with a weight, as in `needs_judge`."""
+    return isinstance(preset, NeedsConsistency) and bool(getattr(preset, "judged", True))
+
+
 def reward_each(group: RewardGroup, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:
     """Apply `reward` to each trajectory and its number; a lost one gets the same parts without values."""
     rewards = [reward(number, trajectory) for number, trajectory in enumerate(group.trajectories)]
@@ -429,7 +434,7 @@ class Rewarded:
         """
         self._reward = load_reward(preset, parameters)
         self._grade = Graded(grader)
-        if needs_judge(self._reward) or isinstance(self._reward, NeedsConsistency):
+        if needs_judge(self._reward) or pays_for_consistency(self._reward):
             raise SettingsError(
                 f"the reward {preset} needs a judge, and an environment has none. Take another, or a "
                 "rubric of your own that asks one."

@@ -219,7 +219,6 @@ class Link:
         self._calling = False
         self._call: ZygoteAnswer | None = None  # whether the present call can be kept
         self._leaf = Leaf()
-        self._maps: list[Any] = []  # mappings that the leaf must put onto the files that have their names now
         self._links = links
         self._has_run = False
         self.was_ready = False
@@ -332,10 +331,8 @@ class Link:
         self._calling = True
         self._has_run = True
         try:
-            if self._maps or binds:
+            if binds:
                 self._leaf.wake()  # they may be more than a process takes that does not read
-            if self._maps:
-                self._tell({"op": "remap", "maps": self._maps})
             for bind, fds in binds:
                 self._give(bind, fds)
             self._tell(message)
@@ -404,8 +401,8 @@ class Link:
             answer, _fds = await self._call
             if answer["why"] is not None:
                 return str(answer["why"])
-            if answer["maps"]:
-                self._tell({"op": "own", "maps": answer["maps"]})
+            if answer["maps"] is not None:
+                self._tell({"op": "maps", "maps": answer["maps"]})
         except (OrderRefusedError, GuestFaultError) as error:
             return str(error)
         self.prepare(keep=True)
@@ -462,7 +459,6 @@ class Link:
         except OrderRefusedError as error:
             raise GuestFaultError(f"the session's new process is not there: {error}") from error
         self._leaf = Leaf(answer["pid"], fd)
-        self._maps = answer["maps"]
         self.was_ready = True
         if self._has_run:  # a session that has not yet run anything keeps its memory small
             asyncio.get_running_loop().call_later(REHEARSE_SECONDS, self._rehearse, self._leaf)
@@ -510,7 +506,7 @@ class Link:
             raise GuestFaultError(str(error)) from error
         try:
             self._leaf.wake()
-            self._tell({"op": "branch", "maps": answer["maps"]}, ends.guest_fds(workspace))
+            self._tell({"op": "branch"}, ends.guest_fds(workspace))
         finally:
             os.close(workspace)
         link.lazy = dict(self.lazy)

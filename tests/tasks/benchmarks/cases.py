@@ -75,6 +75,12 @@ def only_tasks(items: Iterable[Task | RowProblem]) -> list[Task]:
     return [item for item in kept if isinstance(item, Task)]
 
 
+def place_of(item: Task | RowProblem) -> tuple[int | None, str]:
+    """Row and field of a problem."""
+    assert isinstance(item, RowProblem), item
+    return item.row, item.field
+
+
 def card_of(**changes: Any) -> Card:
     """A card of one picture, a question and an answer in JSON lines, with some tables changed."""
     data: dict[str, Any] = {

@@ -11,6 +11,7 @@ from tests.tasks.benchmarks.cases import (
     base64_png,
     card_of,
     only_tasks,
+    place_of,
     png,
     read,
     write_json,
@@ -84,8 +85,7 @@ def test_vlmevalkit_row_may_show_the_picture_of_another(tmp_path: Path) -> None:
     write_png(tmp_path / "pics/1.png", "white")
     items = read("charxiv-descriptive", tmp_path, tmp_path / "store")
     first, second, third, lost, fourth = items
-    assert isinstance(lost, RowProblem)
-    assert (lost.row, lost.field) == (3, "image")
+    assert place_of(lost) == (3, "image")
     tasks = only_tasks([first, second, third, fourth])
     assert tasks[0].media[0].part == tasks[2].media[0].part != tasks[1].media[0].part
 
@@ -179,8 +179,7 @@ def test_hugging_face_parquet_with_picture_structs(tmp_path: Path) -> None:
     first, second = benchmark.tasks(MediaStore(tmp_path / "store"))
     (task,) = only_tasks([first])
     assert (task.answer, task.answer_type) == ("3", AnswerType.NUMBER)
-    assert isinstance(second, RowProblem)
-    assert second.field == "images"
+    assert place_of(second)[1] == "images"
     assert benchmark.count() == 2
 
 

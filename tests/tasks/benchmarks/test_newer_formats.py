@@ -13,6 +13,7 @@ from tests.tasks.benchmarks.cases import (
     base64_png,
     card_of,
     only_tasks,
+    place_of,
     png,
     read,
     write_json,
@@ -27,6 +28,7 @@ from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
 from saccade.record.task import AnswerType, Task
+from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.row_files import RowProblem
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
 from saccade.tasks.sources.task_set import open_tasks
@@ -56,8 +58,7 @@ def test_visualpuzzles_without_options_has_them_in_the_picture(tmp_path: Path) -
     assert (first.choices, first.answer) == (("one", "two", "three", "four"), "three")
     assert (second.choices, second.answer) == (("A", "B", "C", "D"), "D")
     assert "category=Spatial" in second.tags
-    assert isinstance(wrong, RowProblem)
-    assert wrong.field == "answer", "there is no option E in a picture with four"
+    assert place_of(wrong)[1] == "answer", "there is no option E in a picture with four"
 
 
 def test_visualpuzzles_as_vlmevalkit_has_it(tmp_path: Path) -> None:
@@ -80,8 +81,7 @@ def test_mmvet_keeps_its_marks_in_the_gold_answer(tmp_path: Path) -> None:
     (task,) = only_tasks([first])
     assert (task.answer, task.answer_type) == ("-1<AND>-5", AnswerType.TEXT)
     assert task.tags == ("capability=ocr", "capability=math", "combination=ocr,math", "image_source=web")
-    assert isinstance(lost, RowProblem)
-    assert lost.field == "images"
+    assert place_of(lost)[1] == "images"
 
 
 def test_mmstar_options_behind_one_another_in_the_question(tmp_path: Path) -> None:
@@ -103,8 +103,7 @@ def test_mmstar_options_behind_one_another_in_the_question(tmp_path: Path) -> No
     assert (first.question, first.choices, first.answer) == (asked, ("Yes", "No"), "No")
     assert (second.choices, second.answer) == (("left, up", "right", "3, 4", "none"), "3, 4")
     assert {"category=math", "subcategory=geometry"} <= set(first.tags)
-    assert isinstance(without, RowProblem)
-    assert without.field == "choices"
+    assert place_of(without)[1] == "choices"
 
 
 def o3_row(**changes: Any) -> dict[str, Any]:
@@ -139,6 +138,14 @@ def test_o3_bench_takes_the_target_layouts_as_evidence(tmp_path: Path) -> None:
     assert (lost.field, "no box 3" in lost.reason) == ("boxes", True)
 
 
+def one_row(folder: Path, card: Card, **row: Any) -> Task | RowProblem:
+    """What a card makes of one row with a picture of 12x9 pixels."""
+    write_png(folder / "images/1.png")
+    write_jsonl(folder / "data.jsonl", [{"id": 1, "question": "?", "image": "1.png", "answer": "x", **row}])
+    (item,) = read(card, folder, folder / "store")
+    return item
+
+
 @pytest.mark.parametrize(
     ("value", "boxes"),
     [
@@ -152,9 +159,7 @@ def test_o3_bench_takes_the_target_layouts_as_evidence(tmp_path: Path) -> None:
     ],
 )
 def test_boxes_in_every_form(tmp_path: Path, value: object, boxes: list[tuple[float, ...]]) -> None:
-    write_png(tmp_path / "images/1.png")
-    write_jsonl(tmp_path / "data.jsonl", [{"id": 1, "question": "?", "image": "1.png", "answer": "x", "seen": value}])
-    (task,) = only_tasks(read(card_of(fields={"boxes": "seen"}), tmp_path, tmp_path / "store"))
+    (task,) = only_tasks([one_row(tmp_path, card_of(fields={"boxes": "seen"}), seen=value)])
     assert boxes_of(task) == boxes
 
 
@@ -177,13 +182,11 @@ BOX_FORMS: list[tuple[dict[str, Any], list[float]]] = [
 def test_boxes_of_a_card_count_as_it_says(
     tmp_path: Path, fields: dict[str, Any], numbers: list[float], as_answer: bool
 ) -> None:
-    write_png(tmp_path / "images/1.png")
-    row = {"id": 1, "question": "?", "image": "1.png", "answer": str(numbers) if as_answer else "x", "seen": numbers}
-    write_jsonl(tmp_path / "data.jsonl", [row])
     changes: dict[str, Any] = {"fields": {**fields, **({} if as_answer else {"boxes": "seen"})}}
     if as_answer:
         changes |= {"answer_type": "box", "graders": {"box": {"id": "box@1", "parameters": {"threshold": 0.99}}}}
-    (task,) = only_tasks(read(card := card_of(**changes), tmp_path, tmp_path / "store"))
+    card = card_of(**changes)
+    (task,) = only_tasks([one_row(tmp_path, card, answer=str(numbers) if as_answer else "x", seen=numbers)])
     if not as_answer:
         assert boxes_of(task) == [pytest.approx((3, 1.8, 9, 6.3))]
         return
@@ -195,13 +198,10 @@ def test_boxes_of_a_card_count_as_it_says(
 def test_a_card_says_how_the_boxes_of_answers_count(
     tmp_path: Path, fields: dict[str, Any], numbers: list[float]
 ) -> None:
-    write_png(tmp_path / "images/1.png")
-    row = {"id": 1, "question": "?", "image": "1.png", "answer": "[3, 1.8, 9, 6.3]"}
-    write_jsonl(tmp_path / "data.jsonl", [row])
     counts = {name.removeprefix("boxes_").replace("are", "order"): value for name, value in fields.items()}
     grader = {"id": "box@1", "parameters": {"threshold": 0.95, **counts}}
     card = card_of(answer_type="box", graders={"box": grader})
-    (task,) = only_tasks(read(card, tmp_path, tmp_path / "store"))
+    (task,) = only_tasks([one_row(tmp_path, card, answer="[3, 1.8, 9, 6.3]")])
     spec = card.grader_of(task).spec
     assert load_grader(spec).grade(json.dumps({"bbox_2d": numbers}), task).correct == 1
     other = [{}, [3, 1.8, 9, 6.3]] if fields else [{"boxes_scale": 1000}, [250, 200, 750, 700]]
@@ -217,16 +217,6 @@ def test_boxes_of_rows_of_ones_own_count_as_the_source_says(tmp_path: Path) -> N
     (task,) = open_tasks([source]).tasks(MediaStore(tmp_path / "store"))
     assert boxes_of(task) == [pytest.approx((3, 1.8, 9, 6.3))]
     assert load_grader(task.grader).grade("[200, 250, 700, 750]", task).correct == pytest.approx(1)
-
-
-@pytest.mark.parametrize("value", [[250, 200, 750, 1200], [0.25, 0.2, 75, 0.7], "[-1, -1, -0.5, -0.5]"])
-def test_a_relative_box_beyond_its_scale_is_a_problem_of_its_row(tmp_path: Path, value: object) -> None:
-    write_png(tmp_path / "images/1.png")
-    write_jsonl(tmp_path / "data.jsonl", [{"id": 1, "question": "?", "image": "1.png", "answer": "x", "seen": value}])
-    scale = 1000 if value == [250, 200, 750, 1200] else 1
-    (item,) = read(card_of(fields={"boxes": "seen", "boxes_scale": scale}), tmp_path, tmp_path / "store")
-    assert isinstance(item, RowProblem)
-    assert item.field == "boxes"
 
 
 @pytest.mark.parametrize(
@@ -251,14 +241,16 @@ def test_ways_to_count_that_no_box_grader_knows_are_refused(wrong: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["left of the dog", "__import__('os')", [{"box": [1, 1, 2, 2]}], [[1, 1, 2]], "[[2, 2, 1, 1]]", {"a": "x"}]
-)
-def test_what_is_no_box_is_a_problem_of_its_row(tmp_path: Path, value: object) -> None:
-    write_png(tmp_path / "images/1.png")
-    write_jsonl(tmp_path / "data.jsonl", [{"id": 1, "question": "?", "image": "1.png", "answer": "x", "seen": value}])
-    (item,) = read(card_of(fields={"boxes": "seen"}), tmp_path, tmp_path / "store")
-    assert isinstance(item, RowProblem)
-    assert item.field == "boxes"
+    ("value", "scale"),
+    [
+        *((no_box, None) for no_box in ("left of the dog", "__import__('os')", "[[2, 2, 1, 1]]", {"a": "x"})),
+        ([{"box": [1, 1, 2, 2]}], None), ([[1, 1, 2]], None),
+        ([250, 200, 750, 1200], 1000), ([0.25, 0.2, 75, 0.7], 1), ("[-1, -1, -0.5, -0.5]", 1),  # beyond the scale
+    ],
+)  # fmt: skip
+def test_what_is_no_box_is_a_problem_of_its_row(tmp_path: Path, value: object, scale: int | None) -> None:
+    fields = {"boxes": "seen"} if scale is None else {"boxes": "seen", "boxes_scale": scale}
+    assert place_of(one_row(tmp_path, card_of(fields=fields), seen=value)) == (0, "boxes")
 
 
 def test_vtc_bench_mixes_choices_of_several_lengths_and_free_answers(tmp_path: Path) -> None:
@@ -310,8 +302,7 @@ def test_babyvision_counts_its_options_from_0(tmp_path: Path) -> None:
     assert (written.answer, written.answer_type) == ("(4,7)", AnswerType.TEXT)
     assert (chosen.answer, chosen.choices) == ("2", ("2", "3", "4"))
     assert {"type=Visual Tracking", "subtype=Maze"} <= set(chosen.tags)
-    assert isinstance(beyond, RowProblem)
-    assert beyond.field == "answer"
+    assert place_of(beyond)[1] == "answer"
 
 
 def test_visualprobe_levels_are_folders_and_its_marks_are_no_words(tmp_path: Path) -> None:
@@ -335,11 +326,7 @@ def test_visualprobe_levels_are_folders_and_its_marks_are_no_words(tmp_path: Pat
 
 
 def test_a_question_of_marks_alone_is_a_problem(tmp_path: Path) -> None:
-    write_png(tmp_path / "images/1.png")
-    write_jsonl(tmp_path / "data.jsonl", [{"id": 1, "question": "<image>\n<image>", "image": "1.png", "answer": "x"}])
-    (item,) = read(card_of(), tmp_path, tmp_path / "store")
-    assert isinstance(item, RowProblem)
-    assert item.field == "question"
+    assert place_of(one_row(tmp_path, card_of(), question="<image>\n<image>")) == (0, "question")
 
 
 def test_treebench_targets_are_evidence(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.media.clips import h264
 from tests.tasks.benchmarks.cases import (
     base64_png,
     only_tasks,
+    place_of,
     png,
     read,
     write_json,
@@ -177,8 +178,7 @@ def test_thyme_sft_in_base64_and_with_paths(tmp_path: Path) -> None:
     assert len(tasks_of("thyme-sft:single-round", tmp_path / "hub", tmp_path)) == 1
     good, bad = read("thyme-sft:2round", tmp_path / "hub", tmp_path / "store")
     assert only_tasks([good])[0].media == first.media
-    assert isinstance(bad, RowProblem)
-    assert (bad.row, bad.field) == (1, "answer")
+    assert place_of(bad) == (1, "answer")
 
 
 def test_thyme_rl_rows(tmp_path: Path) -> None:
@@ -190,8 +190,7 @@ def test_thyme_rl_rows(tmp_path: Path) -> None:
     first, second, third = read("thyme-rl", tmp_path, tmp_path / "store")
     plain, choice = only_tasks([first, second])
     assert (plain.question, plain.answer, choice.answer) == ("What colour?", "red", "blue")
-    assert isinstance(third, RowProblem)
-    assert (third.row, third.field) == (2, "images")
+    assert place_of(third) == (2, "images")
 
 
 def test_thinklite_with_and_without_choices(tmp_path: Path) -> None:
@@ -205,9 +204,7 @@ def test_thinklite_with_and_without_choices(tmp_path: Path) -> None:
     first, second, third = read("thinklite-vl", tmp_path, tmp_path / "store")
     choice, free = only_tasks([first, second])
     assert (choice.question, choice.answer, free.answer) == ("Which?", "dog", "12")
-    assert isinstance(third, RowProblem), "an empty option is none"
-    assert third.field == "answer"
-    assert third.row == 2
+    assert place_of(third) == (2, "answer"), "an empty option is none"
     write_parquet(tmp_path / "ThinkLite-VL-11k.parquet", rows[:1])
     assert len(tasks_of("thinklite-vl:11k", tmp_path, tmp_path)) == 1
 
@@ -228,8 +225,7 @@ def test_pixmo_count_train(tmp_path: Path) -> None:
     write_png(tmp_path / "images/ab12.jpg")
     first, second = read("pixmo-count:train", tmp_path, tmp_path / "store")
     assert only_tasks([first])[0].question == "How many boats are there in the image?"
-    assert isinstance(second, RowProblem)
-    assert (second.row, second.field) == (1, "images")
+    assert place_of(second) == (1, "images")
 
 
 def test_spacer_and_longvila(tmp_path: Path) -> None:
@@ -284,8 +280,7 @@ def test_mmpr_pairs_and_prompts(tmp_path: Path) -> None:
     one, two = only_tasks([first, third])
     assert (one.question, one.answer) == ("Find x.", "5")
     assert (two.answer, len(two.media)) == ("A cat", 2)
-    assert isinstance(second, RowProblem)
-    assert (second.row, second.field) == (1, "answer")
+    assert place_of(second) == (1, "answer")
 
 
 def test_geoqa_plus_of_internvl_and_of_r1v(tmp_path: Path) -> None:
@@ -323,8 +318,7 @@ def test_base64_of_a_file_that_is_no_picture_is_a_broken_row(tmp_path: Path) -> 
     row = {"question": THYME_QUESTION, "response": RESPONSE, "image": [noise]}
     write_jsonl(tmp_path / "thyme.jsonl", [row])
     (problem,) = read("thyme-sft", tmp_path, tmp_path / "store")
-    assert isinstance(problem, RowProblem)
-    assert (problem.row, problem.field) == (0, "images")
+    assert place_of(problem) == (0, "images")
 
 
 def test_llava_cot_answers_in_the_conclusion(tmp_path: Path) -> None:
@@ -369,8 +363,7 @@ def test_codedance_rl_as_the_hub_lists_its_fields(tmp_path: Path) -> None:
     assert (second.question, second.answer) == ("How many cups?", "2"), "in the messages, where it is nowhere else"
     write_parquet(tmp_path / "data/train-00001-of-00002.parquet", [lost])
     *_, broken = read("codedance-rl", tmp_path, tmp_path / "store")
-    assert isinstance(broken, RowProblem)
-    assert broken.field == "answer"
+    assert place_of(broken)[1] == "answer"
 
 
 def test_codedance_sft_questions_and_final_answers(tmp_path: Path) -> None:
@@ -433,8 +426,7 @@ def test_dialogues_that_cannot_be_read_are_problems(tmp_path: Path, value: str |
     write_parquet(tmp_path / "data/train-00000-of-00005.parquet", rows)
     first, broken = read("mini-o3-coldstart", tmp_path, tmp_path / "store")
     assert isinstance(first, Task)
-    assert isinstance(broken, RowProblem)
-    assert broken.field == "conversations"
+    assert place_of(broken)[1] == "conversations"
 
 
 def test_v_thinkers_two_sets(tmp_path: Path) -> None:

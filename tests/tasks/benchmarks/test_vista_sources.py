@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 import pytest
-from tests.tasks.benchmarks.cases import card_of, only_tasks, png, read, write_json, write_parquet, write_png
+from tests.tasks.benchmarks.cases import card_of, only_tasks, place_of, png, read, write_json, write_parquet, write_png
 
 from saccade.errors import DataError
 from saccade.grading.registry import load_grader
@@ -149,8 +149,7 @@ def test_mathv360k_replies_and_options(tmp_path: Path) -> None:
     choice, number = only_tasks([first, second])
     assert (choice.choices, choice.answer, number.answer) == (("cat", "dog"), "dog", "4")
     assert choice.question.endswith("Question: Which?")
-    assert isinstance(third, RowProblem)
-    assert (third.row, third.field) == (2, "answer")
+    assert place_of(third) == (2, "answer")
 
 
 def test_mapqa_subsets_with_maps_of_one_name(tmp_path: Path) -> None:
@@ -188,8 +187,7 @@ def test_vizwiz_answers_of_ten_people(tmp_path: Path) -> None:
         write_png(tmp_path / f"train/VizWiz_train_{number}.png")
     first, second, third = read("vista-vizwiz", tmp_path, tmp_path / "store")
     assert only_tasks([first, second])[0].answer == '["basil", "herb"]'
-    assert isinstance(third, RowProblem)
-    assert (third.row, third.field) == (2, "images")
+    assert place_of(third) == (2, "images")
 
 
 def test_scienceqa_of_its_authors_and_of_the_hub(tmp_path: Path) -> None:
@@ -238,8 +236,7 @@ def test_aokvqa_with_pictures_of_coco(tmp_path: Path) -> None:
     write_png(tmp_path / "train2017/000000299207.jpg")
     first, second = read("vista-aokvqa", tmp_path, tmp_path / "store")
     assert only_tasks([first])[0].answer == "a cab"
-    assert isinstance(second, RowProblem)
-    assert second.field == "answer"
+    assert place_of(second)[1] == "answer"
 
 
 def test_ai2d_of_its_authors_and_of_the_hub(tmp_path: Path) -> None:

@@ -142,6 +142,12 @@ def test_settings_that_do_not_fit_together(overrides: list[str], match: str, tmp
         load_recipe(path, overrides=overrides)
 
 
+def test_a_judge_of_weight_0_need_not_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text(MINIMAL)
+    load_recipe(path, overrides=["reward.preset=thyme@1", "reward.parameters={consistency_weight = 0}"])
+
+
 def test_unknown_names_suggest_the_nearest(tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
     path.write_text(MINIMAL)

@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import tomllib
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -298,9 +297,9 @@ class VlmTool(WaitingTool[A, VlmResult], Generic[A]):
         """Raises `SettingsError` if a file of prompts that the setup names cannot be used."""
         prompts_of(self.name)
 
-    @abstractmethod
     def asked(self, arguments: A) -> tuple[str, str]:
-        """Return task and question that the arguments mean."""
+        """Return the task and the question; a tool without either describes what it sees."""
+        return getattr(arguments, "task", "describe"), getattr(arguments, "question", "")
 
     async def answer(self, arguments: A, context: ToolContext) -> ToolOutcome[VlmResult]:
         """Ask, read, and at most once ask again."""
@@ -320,15 +319,7 @@ class VlmTool(WaitingTool[A, VlmResult], Generic[A]):
             except ReplyError as error:
                 text = await model.reply([words, text, _AGAIN.format(why=error)])
                 read, repaired = read_reply(text, prompt.form), True
-        value = VlmResult(
-            image=image,
-            task=task,
-            text=text,
-            table=read.table,
-            statements=read.statements,
-            answer=read.answer,
-            repaired=repaired,
-        )
+        value = VlmResult(image=image, task=task, text=text, repaired=repaired, **dict(read))
         return ToolOutcome(value, text=_shown(read, prompt, text))
 
     async def ready(self) -> str:
@@ -403,16 +394,10 @@ class ChartMoe(VlmTool[ChartMoeArguments]):
         "compatible:chartmoe@http://localhost:8000/v1",
     )
 
-    def asked(self, arguments: ChartMoeArguments) -> tuple[str, str]:
-        return arguments.task, arguments.question
-
 
 class _Captioner(VlmTool[LookArguments]):
     arguments = LookArguments
     renames = MappingProxyType({other: own for other, own in NAMES_OF_THE_QUESTION.items() if own == "image"})
-
-    def asked(self, arguments: LookArguments) -> tuple[str, str]:
-        return "describe", ""
 
 
 class ChartAssistant(_Captioner):
@@ -479,9 +464,6 @@ class DiagramFormalizer(VlmTool[FormalizerArguments]):
         "compatible:dfe-gps@http://localhost:8000/v1",
     )
 
-    def asked(self, arguments: FormalizerArguments) -> tuple[str, str]:
-        return arguments.task, arguments.question
-
 
 class SolverArguments(LookArguments):
     """The problem that the picture belongs to, and what is wanted of it."""
@@ -497,9 +479,6 @@ class _Solver(VlmTool[SolverArguments]):
     arguments = SolverArguments
     renames = NAMES_OF_THE_QUESTION
     from_task = "question"
-
-    def asked(self, arguments: SolverArguments) -> tuple[str, str]:
-        return arguments.task, arguments.question
 
 
 class GLlava(_Solver):

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 from saccade.dialects.base import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import SettingsError
-from saccade.rewards.reward import NeedsConsistency, needs_judge
+from saccade.rewards.reward import needs_judge, pays_for_consistency
 from saccade.training.memory import PlannedWeights
 from saccade.training.rl.settings import OWN, RlSettings
 
@@ -132,7 +132,7 @@ class RunPlan:
             asked[reward.judge_model] = calls
         if reward.answer_judge:
             asked[reward.answer_judge] = asked.get(reward.answer_judge, 0) + 1
-        if reward.consistency_judge and isinstance(preset, NeedsConsistency):
+        if reward.consistency_judge and pays_for_consistency(preset):
             asked[reward.consistency_judge] = asked.get(reward.consistency_judge, 0) + 1
         return asked
 

@@ -29,7 +29,15 @@ from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.rewards.judges.model import JUDGES, JudgeRules, turn_parts
 from saccade.rewards.judges.prompt import PromptChoice
-from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, load_reward, needs_judge
+from saccade.rewards.reward import (
+    ByTag,
+    NeedsConsistency,
+    NeedsJudge,
+    RewardPreset,
+    load_reward,
+    needs_judge,
+    pays_for_consistency,
+)
 from saccade.tasks.sources.settings import SourceSettings, check_weights
 from saccade.training.rl.engines.settings import EngineSettings, JudgeServerSettings
 from saccade.training.rl.select import KL_ESTIMATORS, Band, Grpo, KeepAll, NamedAdvantage, NamedSelection, TurnLevel
@@ -230,7 +238,7 @@ def _check(recipe: Recipe, path: str) -> None:
         mistakes.append(
             f"reward.judge: {recipe.reward.preset} judges tool outputs; name `boxes`, `model` or one of your own"
         )
-    if isinstance(reward, NeedsConsistency) and not recipe.reward.consistency_judge:
+    if pays_for_consistency(reward) and not recipe.reward.consistency_judge:
         mistakes.append(f"reward.consistency_judge: {recipe.reward.preset} pays for thoughts that agree; name a model")
     mistakes += _unused(recipe.reward, reward)
     parts = turn_parts(reward)

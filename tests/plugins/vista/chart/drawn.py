@@ -18,7 +18,7 @@ RED, BLUE, GREEN = (214, 40, 40), (36, 84, 205), (30, 150, 60)
 def text(words: str, *box: int) -> TextLine:
     """A line that OCR found in a box."""
     x0, y0, x1, y1 = box
-    return TextLine(text=words, confidence=1.0, box=(x0, y0, x1, y1), corners=((0.0, 0.0),) * 4)
+    return TextLine(text=words, confidence=1.0, box=(x0, y0, x1, y1), corners=((x0, y0), (x1, y0), (x1, y1), (x0, y1)))
 
 
 class Board:

@@ -84,6 +84,15 @@ ROLLBACK = (
         "if flags and flags & os.O_APPEND: breach('O_APPEND stays')",
     ),
     trace(
+        "flags_of_a_file_that_comes_back",
+        "remove a file that was kept open with rare flags, so that it is opened again",
+        "import fcntl\nopen('f.txt', 'w').close(); fd = os.open('f.txt', os.O_RDWR | os.O_SYNC); os.dup2(fd, 77)\n"
+        "place = os.open('f.txt', os.O_PATH); fcntl.fcntl(fd, fcntl.F_SETFL, os.O_ASYNC)\n"
+        "def flags(): return [fcntl.fcntl(each, ask) for each in (fd, 77, place) for ask in (1, 3)]\nseen = flags()",
+        "os.remove('f.txt')",
+        "if flags() != seen: breach(f'{seen} became {flags()}')",
+    ),
+    trace(
         "flags_of_standard_input",
         "change the flags of descriptor 0",
         "import fcntl",
@@ -211,6 +220,34 @@ os.utime('m.bin', ns=(stamps.st_atime_ns, stamps.st_mtime_ns))
         "            for _ in range(64): f.write(b'x' * (1 << 20)); f.flush()\n"
         "        except OSError as error: print('stopped:', error)",
         "for name in 'a', 'z':\n    if open(name, 'rb').read() != name.encode() * 3_000_000: breach(name + ' differs')",
+    ),
+    trace(
+        "holes_that_were_filled",
+        "fill the holes of a file that does not end with a page",
+        "with open('s', 'wb') as f: f.truncate(30_001); f.seek(9000); f.write(b'x')\nroom = os.stat('s').st_blocks",
+        "open('s', 'r+b').write(bytes(30_001))",
+        "if os.stat('s').st_blocks != room: breach(f'it took {room} blocks, and now {os.stat(\"s\").st_blocks}')",
+    ),
+    trace(
+        "room_of_removed_files",
+        "remove files that are open, mapped or the current folder, which would go on taking room beside the new ones",
+        "import mmap, time\nos.mkdir('d'); os.chdir('d'); open('f', 'wb').write(b'x' * 99_000)\n"
+        "f = open('f', 'r+b'); m = mmap.mmap(f.fileno(), 0)\n"
+        "def room(): there = os.statvfs('.'); return there.f_blocks - there.f_bfree, there.f_files - there.f_ffree\n"
+        "taken = room()",
+        "os.remove('f'); os.chdir('..'); os.rmdir('d')",
+        "end = time.monotonic() + 2\n"
+        "while room() > taken and taken[1] < 99 and time.monotonic() < end: time.sleep(0.01)\n"
+        "if room() > taken and taken[1] < 99: breach(f'{taken} blocks and files became {room()}')\n"
+        "os.chdir(os.environ['TMPDIR'])",
+    ),
+    trace(
+        "memory_that_no_fork_inherits",
+        "have the kernel wipe memory, or leave it out, when the next process is made",
+        "import mmap\nm = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); m[:4] = b'kept'\n"
+        "for advice in 18, 10: try_quietly(m.madvise, advice)",
+        "m[:4] = b'LEFT'",
+        "if m[:4] != b'kept': breach(f'it holds {m[:4]}')",
     ),
     trace(
         "times_of_folders",
@@ -379,6 +416,13 @@ BRANCHES = (
         "fcntl.fcntl(0, fcntl.F_SETFL, os.O_APPEND)",
         "if fcntl.fcntl(0, fcntl.F_GETFL) & os.O_APPEND: breach('the flag is seen')",
         "if fcntl.fcntl(0, fcntl.F_GETFL) & os.O_APPEND: breach('the flag is seen')",
+    ),
+    between(
+        "flags_of_files_in_a_branch",
+        "tell by the flags of open files whether one is a branch",
+        "import fcntl\nopen('f.txt', 'w').close(); fd = os.open('f.txt', os.O_RDWR | os.O_DSYNC); os.dup2(fd, 77)\n"
+        "def flags(): return [fcntl.fcntl(each, ask) for each in (0, 1, 2, fd, 77) for ask in (1, 3)]\nseen = flags()",
+        "if flags() != seen: breach(f'{seen} became {flags()}')",
     ),
     between(
         "lock_on_a_library",

@@ -79,7 +79,7 @@ class ModelWorld:
     """Whether there is a symlink with two names."""
     last: dict[str, object] = field(default_factory=dict)
     """What was seen last of that which nobody can foretell (order of names, room that files take, what is left to read
-    of a folder): only a call that is kept may change it. Empty after such a one."""
+    of a folder, flags of open files): only a call that is kept may change it. Empty after such a one."""
     generator: random.Random = field(default_factory=lambda: random.Random(1))
 
     def copied(self) -> ModelWorld:
@@ -138,7 +138,7 @@ class ModelWorld:
         }
 
 
-LAST = ("order", "room", "rest")
+LAST = ("order", "room", "rest", "flags")
 
 PREPARE = """
 import ctypes, fcntl, json, mmap, os, platform, random, shutil, signal, socket
@@ -196,6 +196,8 @@ def observe(names=("a", "b", "d/c")):
     seen["symlink"] = [os.lstat(path).st_nlink for path in two if os.path.islink(path)]
     seen["order"] = [os.listdir(top), os.listdir(os.path.join(top, "d")) if seen["folder"] else []]
     seen["room"] = {name: s.st_blocks for name, s in stats.items()}
+    asked = (file.fileno() for file in handles.values())
+    seen["flags"] = [[fd, libc.fcntl(fd, 1), libc.fcntl(fd, 3)] for fd in (0, 1, 2, reader, *asked)]
     where = os.lseek(reader, 0, 1)
     seen["rest"] = read_on(10_000)
     os.lseek(reader, where, 0)

@@ -61,7 +61,7 @@ def same_colour(a: Rgb, b: Rgb) -> bool:
 
 
 _NUMBER: Final = re.compile(r"[-−–]?\s?[$€£]?\s?(\d[\d,. ]*\d|\d)\s?([%kKMB]?)\s?[-_.']?")
-_POWER: Final = re.compile(r"(?:(\d)\s?[x×]\s?)?10\^?\{?([⁻-]?[⁰¹²³⁴⁵⁶⁷⁸⁹\d])\}?")
+POWER: Final = re.compile(r"(?:(\d)\s?[x×]\s?)?10\^?\{?([⁻-]?[⁰¹²³⁴⁵⁶⁷⁸⁹\d])\}?")
 _RAISED: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _FACTOR: Final = re.compile(r"[1lI]e([-+−]?)(\d{1,2})|[x×]\s?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _SUFFIX: Final = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
@@ -70,6 +70,14 @@ _FITTING: Final = 0.75
 """Share of the numbers of a row or column that must be on the line."""
 _OFF: Final = 3.0
 """Pixels by which one may miss it."""
+_BESIDE: Final = 5
+"""Pixels by which the middle of a number misses the mark of its tick."""
+_MARK: Final = 20
+"""Pixels from a number within which that mark ends."""
+_LEAST_MARK: Final = 3
+"""Pixels that it is long."""
+_INK: Final = 60
+"""Least difference of a mark from the ground, summed over the channels."""
 _Numbers = Sequence[tuple[TextLine, float]]
 
 
@@ -95,6 +103,31 @@ class NumberAxis:
         """Return the axis with its zero halfway to `pixel`, if that is at most two pixels away: both may miss it."""
         near = not self.log and abs(self.value(pixel) / self.slope) <= 2
         return replace(self, offset=(self.offset - self.slope * pixel) / 2) if near else self
+
+
+def on_ticks(rgb: PixelArray, axis: NumberAxis | None) -> NumberAxis | None:
+    """Return the axis moved to the marks of its ticks, where most of its numbers have one at the same distance.
+
+    Numbers stand a pixel or two beside them, powers of ten with their raised digits even more.
+    """
+    offs = []
+    for tick in axis.ticks if axis is not None else ():
+        _, top, right, _ = tick.box
+        first = max(0, round(middle(tick, axis.along)) - _BESIDE)
+        if axis.along == "y":
+            strip = rgb[first : first + 2 * _BESIDE + 1, right + 1 : right + _MARK]
+        else:
+            strip = rgb[max(0, top - _MARK) : max(0, top - 1), first : first + 2 * _BESIDE + 1].swapaxes(0, 1)
+        if not strip.size:
+            continue
+        ground = np.median(strip, axis=0)  # of each column: paper, the axis and the plot
+        counts = (np.abs(strip - ground).sum(axis=2) > _INK).sum(axis=1)
+        rows = np.flatnonzero(counts >= counts.max() - 1)
+        if counts.max() >= _LEAST_MARK and rows[-1] - rows[0] <= 2:
+            offs.append(first + float(rows.mean()) + 0.5 - middle(tick, axis.along))
+    if axis is None or len(offs) < max(_LEAST_TICKS, _FITTING * len(axis.ticks)) or max(offs) - min(offs) > 2:
+        return axis
+    return replace(axis, offset=axis.offset - axis.slope * float(np.median(offs)))
 
 
 def number_of(text: str) -> float | None:
@@ -132,7 +165,7 @@ def number_axis(lines: Sequence[TextLine], along: Literal["x", "y"]) -> NumberAx
 
 def _numbers(lines: Sequence[TextLine]) -> _Numbers:
     """Return the numbers among the texts; where one is a power of ten in raised digits, `103` is one that lost them."""
-    powers = {id(line): match for line in lines if (match := _POWER.fullmatch(line.text.strip()))}
+    powers = {id(line): match for line in lines if (match := POWER.fullmatch(line.text.strip()))}
     if any(set(line.text) & set("⁰¹²³⁴⁵⁶⁷⁸⁹⁻^") for line in lines if id(line) in powers):
         split = [(line, powers[id(line)]) for line in lines if id(line) in powers]
         return [(line, int(match[1] or 1) * 10.0 ** int(match[2].translate(_RAISED))) for line, match in split]
@@ -344,7 +377,7 @@ _REACH: Final = 8
 _LEAST_SHADE: Final = 0.4
 _MOST_SHADE: Final = 1.6
 """How far a pixel of a curve is from the ground, where its colour, which may be that of a thin stroke, is 1."""
-_STEEP: Final = 0.015
+_STEEP: Final = 0.012
 """Part of the height of the axis by which a curve may move from one column to the next."""
 _END: Final = 3
 """Columns by which the middle of a label misses the end of a curve."""
@@ -413,23 +446,26 @@ def read_points(
     """Return a point for each label where the curve passes above it, and not so steeply that a pixel aside matters."""
     marks = []
     ends = [middle(tick, "y") for tick in axis.ticks]
-    steepest = _STEEP * (max(ends) - min(ends))
     for place in places:
         x = round(place.at)
-        near = [
-            column for column in range(max(0, x - _REACH), min(ink.shape[1], x + _REACH + 1)) if ink[:, column].any()
-        ]
-        below, above = [column for column in near if column <= x], [column for column in near if column >= x]
-        if not near or (not (below and above) and min(abs(column - x) for column in near) > _END):
-            continue  # beyond its end, where the middle of a label may be a little aside
-        before, after = (below or above[:1])[-1], (above or below[-1:])[0]
-        first, last = _middle(ink[:, before]), _middle(ink[:, after])
-        if max(_leap(ink, before), _leap(ink, after)) * max(1.0, (after - before) / 2) > steepest:
-            continue
-        row = first if before == after else first + (last - first) * (x - before) / (after - before)
-        box = (x - 3, round(row) - 3, x + 4, round(row) + 4)
-        marks.append(ChartMark("point", box, colour, place.label, entry, axis.value(row)))
+        if (row := _row_at(ink, x, _STEEP * (max(ends) - min(ends)))) is not None:
+            box = (x - 3, round(row) - 3, x + 4, round(row) + 4)
+            marks.append(ChartMark("point", box, colour, place.label, entry, axis.value(row + 0.5)))
     return marks
+
+
+def _row_at(ink: NDArray[np.bool_], x: int, steepest: float) -> float | None:
+    """Return the row of a curve at a column; None beyond its ends, and where it is steeper."""
+    near = [column for column in range(max(0, x - _REACH), min(ink.shape[1], x + _REACH + 1)) if ink[:, column].any()]
+    below, above = [column for column in near if column <= x], [column for column in near if column >= x]
+    if not near or (not (below and above) and min(abs(column - x) for column in near) > _END):
+        return None  # beyond its end, where the middle of a label may be a little aside
+    before, after = (below or above[:1])[-1], (above or below[-1:])[0]
+    first, last = _middle(ink[:, before]), _middle(ink[:, after])
+    apart = max(1.0, (after - before) / 2, before - x, x - after)
+    if max(_leap(ink, before), _leap(ink, after)) * apart > steepest:
+        return None
+    return first if before == after else first + (last - first) * (x - before) / (after - before)
 
 
 def _leap(ink: NDArray[np.bool_], column: int) -> float:

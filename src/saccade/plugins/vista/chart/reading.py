@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.plugins.vista.chart.marks import (
+    POWER,
     ChartKind,
     ChartLegendEntry,
     ChartMark,
@@ -33,6 +34,7 @@ from saccade.plugins.vista.chart.marks import (
     middle,
     number_axis,
     number_of,
+    on_ticks,
     paper_colour,
     read_pie,
     read_points,
@@ -149,7 +151,7 @@ def read_bars(
     hidden = legend_box(legend)
     shown = [shape for shape in shapes if not (hidden and _within(shape.box, hidden))]
     boxes = _joined([shape for shape in shown if shape.kind == "rectangle"])
-    found = _frame(boxes, lines)
+    found = _frame(rgb, boxes, lines)
     if found is None:
         return None
     frame, bars = found
@@ -240,11 +242,14 @@ def _entry(colour: Rgb, legend: Sequence[ChartLegendEntry]) -> ChartLegendEntry 
     return nearest[0] if clear else None
 
 
-def _frame(boxes: Sequence[ColourShape], lines: Sequence[TextLine]) -> tuple[BarFrame, list[ColourShape]] | None:
+def _frame(
+    rgb: PixelArray, boxes: Sequence[ColourShape], lines: Sequence[TextLine]
+) -> tuple[BarFrame, list[ColourShape]] | None:
+    """Return how most bars stand, and the bars."""
     best: tuple[BarFrame, list[ColourShape]] | None = None
     most = (1, False)
     for standing in (True, False):
-        axis = number_axis(lines, "y" if standing else "x")
+        axis = on_ticks(rgb, number_axis(lines, "y" if standing else "x"))
         for box in boxes:
             frame = BarFrame(standing, box.box[3] if standing else box.box[0], axis)
             bars = _bars(boxes, frame)
@@ -565,7 +570,7 @@ def read_chart(rgb: PixelArray, lines: Sequence[TextLine]) -> ChartReading:
         for shape in find_shapes(rgb)
         if shape.color not in plot and (shape.size[0] <= width / 2 or shape.size[1] <= height / 2)
     )
-    upright = number_axis(lines, "y")
+    upright = on_ticks(rgb, number_axis(lines, "y"))
     ticks = {id(tick) for axis in (upright, number_axis(lines, "x")) if axis for tick in axis.ticks}
     names = [line for line in lines if id(line) not in ticks]
     legend = find_legend(rgb, names, (paper, *plot)) or find_legend(rgb, lines, (paper, *plot))
@@ -595,7 +600,10 @@ def _tight(rgb: PixelArray, line: TextLine) -> TextLine:
     rows, columns = np.flatnonzero(ink.any(axis=1)), np.flatnonzero(ink.any(axis=0))
     if not len(rows):
         return line
-    if number_of(line.text) is not None:
+    is_power = POWER.fullmatch(line.text.strip()) is not None
+    if is_power:  # the tick is at the ten, above which the power stands
+        rows = np.flatnonzero(ink[:, : columns[0] + (columns[-1] - columns[0]) // 2].any(axis=1))
+    if len(rows) and (is_power or number_of(line.text) is not None):
         top, bottom = top + int(rows[0]), top + int(rows[-1]) + 1
     box = (left + int(columns[0]), top, left + int(columns[-1]) + 1, bottom)
     return line.model_copy(update={"box": box})
@@ -604,9 +612,23 @@ def _tight(rgb: PixelArray, line: TextLine) -> TextLine:
 def _whole(lines: Sequence[TextLine], rgb: PixelArray, hidden: PixelBox | None) -> list[TextLine]:
     """Return the texts that were surely read, and that neither the edge of the picture nor a legend may have cut."""
     height, width = rgb.shape[:2]
-    inside = (2, 2, width - 2, height - 2)
-    sure = [line for line in lines if line.confidence >= _SURE and _within(line.box, inside)]
-    return [line for line in sure if not (hidden and _touches(line.box, hidden))]
+    sure = [line for line in lines if line.confidence >= _SURE and not (hidden and _touches(line.box, hidden))]
+    return [
+        line
+        for line in sure
+        if all(2 <= x <= width - 2 and 2 <= y <= height - 2 for x, y in line.corners) and not _follows(rgb, line)
+    ]
+
+
+def _follows(rgb: PixelArray, line: TextLine) -> bool:
+    """Whether something stands so near before a lying text that it is a word of it which was not read."""
+    left, top, right, bottom = line.box
+    height, near = bottom - top, max(0, left - bottom + top)
+    if height > right - left or _slant(line) > _SLANTED:
+        return False
+    part = rgb[top + height // 3 : bottom - height // 4, near:right].astype(int)  # without the frame above
+    off = np.abs(part - np.median(part.reshape(-1, 3), axis=0)).sum(axis=2) > 2 * _INK
+    return bool(off[:, : left - near - 1].any())
 
 
 def _curves(
@@ -632,12 +654,22 @@ def _curves(
     else:
         curves = [(colour, None) for colour in _inks(rgb, ground)]
     drawn = [(find_curve(rgb, colour, ground[-1], window, hidden), colour, entry) for colour, entry in curves]
-    found = [(ink, colour, entry) for ink, colour, entry in drawn if ink is not None]
+    found = [
+        (ink, colour, entry)
+        for ink, colour, entry in drawn
+        if ink is not None and not (entry is None and _is_level(ink))
+    ]
     if len(found) > 1 and not legend:
         return ()  # nothing says which is which
     if any(_slant(place.label) > _SLANTED for place in places):
         found = [one for one in found if _ends_at(one[0], places)]
     return tuple(mark for ink, colour, entry in found for mark in read_points(ink, axis, places, colour, entry))
+
+
+def _is_level(ink: NDArray[np.bool_]) -> bool:
+    """Whether a stroke is as likely a line of the frame or of the grid: it neither rises nor falls."""
+    tops = ink.argmax(axis=0)[ink.any(axis=0)]
+    return bool(np.mean(np.abs(tops - np.median(tops)) <= _LEVEL) > 0.9)
 
 
 def _ends_at(ink: NDArray[np.bool_], places: Sequence[Place]) -> bool:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import ceil, dist, inf, pi
+from math import ceil, cos, dist, inf, pi, radians, sin
 from string import ascii_uppercase
 from typing import Any, Final, Literal, TypeVar
 
@@ -106,11 +106,9 @@ def read_diagram(rgb: PixelArray, lines: Sequence[TextLine]) -> DiagramReading:
     shown = np.zeros_like(figure)
     cv2.polylines(shown, [np.array(corners, np.int32)], True, 1, 2 * _BAND + 1)
     _, _, width, height = cv2.boundingRect(outline)
-    named = (
-        None
-        if _stray(figure, shown, min(width, height))
-        else _named(corners, _outside(corners, lines), ascii_uppercase)
-    )
+    if _stray(figure, shown, min(width, height)):
+        return _UNREAD
+    named = _named(corners, _outside(corners, lines), ascii_uppercase)
     if named is None:
         return _UNREAD
     points = dict(zip(named, corners, strict=True))
@@ -161,8 +159,12 @@ def _named(places: Sequence[Point], lines: Sequence[TextLine], free: str) -> lis
     return [printed[place] if place in printed else next(rest) for place in range(len(places))]
 
 
+def _midpoint(a: Sequence[float], b: Sequence[float]) -> Point:
+    return (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
+
+
 def _centre(line: TextLine) -> Point:
-    return (line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2
+    return _midpoint(line.box[:2], line.box[2:])
 
 
 def _ink(rgb: PixelArray) -> PixelArray:
@@ -230,8 +232,7 @@ def _is_square(figure: PixelArray, a: Point, corner: Point, b: Point) -> bool:
 
 def _has_stroke(figure: PixelArray, a: Point, b: Point) -> bool:
     """Whether one short stroke crosses the middle of a side."""
-    middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
-    u = _towards(a, b)
+    middle, u = _midpoint(a, b), _towards(a, b)
     normal = (-u[1], u[0])
 
     def crossed(shift: float) -> bool:
@@ -279,9 +280,7 @@ def _label(points: dict[str, Point], line: TextLine) -> DiagramLabel | None:
     else:
         # Without its sign a small number is the name of an angle; what is nearer to the middle of a side is its length.
         near = min(dist(at, place) for place in points.values())
-        middles = [
-            ((points[a][0] + points[b][0]) / 2, (points[a][1] + points[b][1]) / 2) for a, b in ring(list(points))
-        ]
+        middles = [_midpoint(points[a], points[b]) for a, b in ring(list(points))]
         bare = text.isalpha() or (text.isdigit() and 10 <= int(text) < 180)
         angle = degrees or (bare and near < min(dist(at, middle) for middle in middles))
         place = _clearest(angles(list(points)), lambda angle: dist(points[angle[1]], at)) if angle else None
@@ -326,10 +325,7 @@ def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[Te
     if len(groups) > 1 and groups[0][0] + 360 - groups[-1][-1] <= 6:
         groups[0] = [angle - 360 for angle in groups.pop()] + groups[0]
     turns = [sum(group) / len(group) for group in groups]
-    rim = [
-        (centre[0] + radius * float(np.cos(np.radians(turn))), centre[1] + radius * float(np.sin(np.radians(turn))))
-        for turn in turns
-    ]
+    rim = [(centre[0] + radius * cos(radians(turn)), centre[1] + radius * sin(radians(turn))) for turn in turns]
     shown = np.zeros_like(figure)
     middle = (round(centre[0]), round(centre[1]))
     cv2.circle(shown, middle, round(radius), 1, 4 * _BAND)
@@ -356,13 +352,13 @@ def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[Te
 
 
 def _is_ray(figure: PixelArray, centre: Point, radius: float, angle: float) -> bool:
-    u = (float(np.cos(np.radians(angle))), float(np.sin(np.radians(angle))))
+    u = cos(radians(angle)), sin(radians(angle))
     steps = np.linspace(0.15, 0.9, 20) * radius
     return all(_inked(figure, centre[0] + step * u[0], centre[1] + step * u[1]) for step in steps)
 
 
 def _opposite(a: Point, b: Point, centre: Point, radius: float) -> bool:
-    return dist(a, b) > 1.96 * radius and dist(((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), centre) < 0.1 * radius
+    return dist(a, b) > 1.96 * radius and dist(_midpoint(a, b), centre) < 0.1 * radius
 
 
 def _beside(a: Point, b: Point, at: Point) -> float:
