@@ -21,7 +21,7 @@ ROWS = [
 def test_the_verdict_of_a_person(row: tuple[str, ...]) -> None:
     verdict, grader, gold, choices, answer, question = row
     options = tuple(filter(None, choices.split("|")))
-    gold = json.dumps(gold.split("+")) if "+" in gold and options else gold.replace("\\\\", "\\")
+    gold = json.dumps(gold.split("+")) if options and gold not in options else gold.replace("\\\\", "\\")
     kind = AnswerType.CHOICE if options else AnswerType.TEXT
     task = Task(id="t", question=question, answer=gold, choices=options, answer_type=kind)
     said = load_grader(grader).grade(answer.replace("\\n", "\n").replace("\\\\", "\\"), task)

@@ -20,13 +20,35 @@ from saccade.grading.base import Verdict, gold_of, judged, right, unread, unread
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.formula import same_formula
-from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, assertion_in_english, written_in
+from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, assertion_in_english, without_seeming, written_in
 from saccade.grading.letters import in_our_letters, labels_said, may_label, own_labels, parts_said
 from saccade.grading.quantities import quantity
-from saccade.grading.text import bare, same_quantity, same_text, starts_as_number, statements, without_article
+from saccade.grading.text import (
+    VERB_LAST,
+    bare,
+    same_quantity,
+    same_text,
+    starts_as_number,
+    statements,
+    without_article,
+)
 from saccade.record.task import Task
 
-_MENTION = re.compile(r"(?<![A-Za-z])[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)s?\s+(?P<named>[A-Z])\b")
+_MENTION = re.compile(r"(?<![A-Za-z])[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?i:option|choice)s?\s+(?P<named>[A-Z])\b")
+_PAIR_ABROAD = re.compile(r"(?<=[0-9])\s?;\s?(?=[-0-9])")
+_VERB = re.compile(
+    r"(?:increas|decreas|stay|remain|mov|rotat|turn|ris|fall|doubl|halv|get|becom|go|expand|contract|shrink|grow|sink|float|melt)e?s\b"
+)
+_TO_ME = re.compile(r"\sto\sme(?=\W*\Z)")
+_LEADS_ELSEWHERE: Final = frozenset(
+    """
+        que als wie comme como come neben bei vor hinter nach von um de du del da do di a à al au aux con mit avec com
+        sin sans ohne und et y e o ou oder ni zu in im en em na w z ze od i oraz vid och og av på till med utan
+        van met op naar чем с из от к на в и или рядом у без than من في على و से का की के और পাশে از به با và với của dan
+        dengan dari ile ve kadar ki és s k se si cu la lângă και με από
+    """.split()  # noqa: SIM905
+)
+"""What comes before the text of an option that only says where something is, or whose it is."""
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MARKUP = re.compile(r"^#{1,6}\s+|\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
 _INNER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|boldsymbol)\s?\{([^{}\\]*)\}")
@@ -102,23 +124,19 @@ class AnswerOptions:
 
     def named(self, said: str) -> int | None:
         """Return the option whose text, number or formula is what is said, whatever article stands before it."""
-        exact = self.exact(said)
-        return exact if exact is not None else self.exact(without_article(said)) if said else None
+        for form in (said, without_article(said)):
+            if (exact := self.exact(form)) is not None:
+                return exact
+        return self.by_value(_PAIR_ABROAD.sub(", ", said)) if re.search(r"[0-9\\]", said) else None
 
     def ends(self, said: str, index: int) -> bool:
-        """Tell whether a sentence of another language than English ends in the text of this option."""
-        words = self.words[index]
-        if (
-            not words
-            or not said.endswith(words)
-            or len(said) == len(words)
-            or (said.isascii() and not written_in(said))
-        ):
+        """Tell whether a sentence of another language than English, or with a verb as an option, ends in its text."""
+        words, said = self.words[index], said.removesuffix("色" if not self.words[index].endswith("色") else " ")
+        before = said.removesuffix(words)
+        if not words or before in ("", said) or (said.isascii() and not written_in(said) and not _VERB.match(words)):
             return False
-        before = said[: -len(words)]
-        return before[-1].isspace() or (
-            _UNSPACED.match(words) is not None and (len(words) > 1 or before[-1] in "はがは是为為 :")
-        )
+        spaced = before[-1].isspace() and before.split()[-1].strip(",:") not in _LEADS_ELSEWHERE
+        return spaced or (_UNSPACED.match(words) is not None and (len(words) > 1 or before[-1] in "はがは是为為呈 :"))
 
     def starts_with_label(self, plain: str) -> bool:
         """Tell whether the text begins with an option's letter, marked or before punctuation."""
@@ -208,7 +226,7 @@ class AnswerOptions:
         """Remove the texts of all options, the longest first."""
         rest = bare(text)
         for words in sorted(self.words, key=len, reverse=True):
-            rest = re.sub(rf"(?<![A-Za-z]){re.escape(words)}(?![A-Za-z])", " ", rest) if words else rest
+            rest = re.sub(rf"(?<![A-Za-z不没沒非未]){re.escape(words)}(?![A-Za-z])", " ", rest) if words else rest
         return rest
 
 
@@ -294,7 +312,9 @@ def asserts(text: str) -> bool | None:
     """Return True for yes, False for no, None for neither."""
     plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
     plain = re.sub(r"\A[❌✗✘🚫]\s*(?=no\b)|(?<=\bno)\s*[❌✗✘🚫]\Z", "", plain)
-    plain = assertion_in_english(re.sub(r"\A(?:so|therefore|thus|hence),?\s(?=(?:yes|no)\b)", "", plain))
+    plain = assertion_in_english(
+        re.sub(r"\A(?:so|therefore|thus|hence),?\s(?=(?:yes|no|it|th(?:e|is|at))\b)", "", plain)
+    )
     plain = _OTHER_WORDS.sub(lambda match: "yes" if match["yes"] or match["yes_"] or match["yes__"] else "no", plain)
     if plain in _SINGLE:
         return _SINGLE[plain]
@@ -315,6 +335,8 @@ def asserts(text: str) -> bool | None:
     if (so := _SO.search(plain)) is not None:
         return (so["word"] or so["but"]) == "yes"
     last = _LAST.fullmatch(plain)
+    if last is None and 1 < len(words := plain.split()) < 4 and DOUBT.search(" ".join(words[:-1])) is None:
+        return _SINGLE.get(assertion_in_english(words[-1]))  # "enfin non"
     if last is None or DOUBT.search(last["before"]) or _EITHER.search(last["before"]):
         return None
     return last["word"] in _YES
@@ -401,7 +423,8 @@ _ALL_SAID = re.compile(
     re.IGNORECASE,
 )
 _REMAINS = re.compile(
-    r"\b(?:only\s(?:one\s)?(?:option|choice|answer|one)\s(?:that\s)?(?:remains|remaining|left)(?:\sis)?|(?:leaves|leaving)(?:\sonly)?)"
+    r"\b(?:only\s(?:one\s)?(?:option|choice|answer|one)\s(?:that\s)?(?:remains|remaining|left)(?:\sis)?|(?:leaves|leaving)(?:\sonly)?"
+    r"|(?:bleibt|queda|reste|rimane|resta|оста[её]тся|blijft|pozostaje|zostaje|còn\slại|tersisa)(?:\s(?:nur|só|sólo|solo|apenas|que|solamente|только|alleen|tylko))?(?:\s(?:die|la|le|a|o|option|opción))*)"
     r"\s?:?\s(?:option\s)?[(]?(?-i:(?P<label>[A-Z]))[)]?\W*$",
     re.IGNORECASE,
 )
@@ -443,8 +466,9 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
             options.exact(with_letter["text"]) == index or options.by_value(with_letter["text"]) == index
         ):
             return index
-    if set(options.words) == {"yes", "no"}:
-        return _yes_or_no(prediction, options)
+    if (polar := _polar(options.words)) is not None:
+        return _yes_or_no(prediction, options, polar)
+    prediction = without_seeming(_TO_ME.sub("", prediction))
     said = _either(prediction, options)
     if said is None:
         said = _undecided(prediction, options)
@@ -472,36 +496,44 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
 
 def _stated(prediction: str, options: AnswerOptions) -> int | None:
     """Return the one option that a sentence states, whole or at its end: "es handelt sich um einen Vogel (B)"."""
-    meant = {options.named(said) for said in statements(prediction)} - {None}
+    said = _BECAUSE_THERE.split(prediction.strip(), maxsplit=1)[0]
+    fits = _FITS.fullmatch(said)
+    stated = [part for one in statements(said) for part in (one, re.split(r"[,;(]\s", one)[0])]
+    meant = {options.named(one) for one in (*stated, *([fits["said"]] if fits else ()))} - {None}
     if not meant:
-        verbless = bare(_VERB_LAST.sub("", prediction.strip()))
+        verbless = bare(VERB_LAST.sub("", said))
         meant = {index for index in range(len(options.texts)) if options.ends(verbless, index)}
-    others = (
-        options.mentioned(prediction)
-        | (_chosen_letters(prediction, options) or set())
-        | {options.index(spot[1]) for spot in _IN_BRACKETS.finditer(prediction)}
-    )
+    others = options.mentioned(prediction) | (_chosen_letters(prediction, options) or set())
+    others |= {options.index(spot[1]) for spot in _IN_BRACKETS.finditer(prediction)}
     if len({options.words[index] for index in meant if index is not None}) != 1:
         return None
     index = next(iter(meant))
     return index if index is not None and not others - options.doubles(index) - {None} else None
 
 
-_IN_BRACKETS = re.compile(r"[(\[]\s?(?:[^\W\d_]+\s)?([A-Z])\s?[)\]]")
-_VERB_LAST = re.compile(
-    r"\s?(?:です|である|だ|でした|となります|と(?:思われ|考えられ|見られ)ます|입니다|이다|이에요|예요|है|हैं|হয়|ہے|ہیں|است|(?:'?[dt][iıuü]r))[.!\s]*\Z"
+_FITS = re.compile(
+    r"(?P<said>[^,;:]{1,80}?)\s(?:(?:best\s)?(?:matches|fits|completes|illustrates)|corresponds|is\s(?:the\s)?(?:correct|right|best))\b[^,;:]*",
+    re.I,
 )
+_BECAUSE_THERE = re.compile(rf"(?:,\s?|\s?(?=[^\x00-\x7f]))(?:{BECAUSE})|,?\s(?:because|since)\s", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"[(\[]\s?(?:[^\W\d_]+\s)?([A-Z])\s?[)\]]")
 
 
-def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
+@lru_cache
+def _polar(words: tuple[str, ...]) -> dict[bool, int] | None:
+    """Return where yes (true) and no stand among two options that are nothing else, in any language."""
+    said = [asserts(word) for word in words]
+    return {bool(one): said.index(one) for one in said} if sorted(map(str, said)) == ["False", "True"] else None
+
+
+def _yes_or_no(prediction: str, options: AnswerOptions, polar: dict[bool, int]) -> int | None:
     """Return the asserted option, unless the sentence settles on the other one's letter."""
     meant = asserts(prediction)
-    spoken = None if meant is None else options.words.index("yes" if meant else "no")
+    spoken = None if meant is None else polar[meant]
     lettered = _chosen_letters(prediction, options) or options.mentioned(prediction)
     if spoken is None:
-        return (
-            lettered.pop() if len(lettered) == 1 and DOUBT.search(options.without_texts(prediction)) is None else None
-        )
+        doubtful = DOUBT.search(options.without_texts(prediction)) is not None
+        return None if doubtful else lettered.pop() if len(lettered) == 1 else _stated(prediction, options)
     chosen = _chosen_letters(prediction, options)
     return spoken if chosen is None or chosen == {spoken} else None
 
@@ -554,7 +586,8 @@ _MARKED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _NAMED = re.compile(
-    rf"(?:the\s)?(?:option|choice|letter)\s+{_LABEL.format('label')}(?P<rest>(?:[\s,.;:].*)?)", re.I | re.S
+    rf"(?:the\s)?(?:option|choice|letter|figure|image|picture|diagram|graph|panel)\s+{_LABEL.format('label')}(?P<rest>(?:[\s,.;:].*)?)",
+    re.I | re.S,
 )
 _CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:[,;?/&]|\s?\(|\s).*)", re.DOTALL)
 _EXPLAINS = re.compile(

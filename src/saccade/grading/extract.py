@@ -307,7 +307,8 @@ def _cut(piece: str) -> str:
     cut = _CUT.search(piece, number.end())
     piece = piece[: cut.start()] if cut else piece
     further = _PROSE_NUMBER.search(piece, number.end())
-    if further is not None and _JOINED.search(piece, number.end(), further.start()) is None:
+    grouped = further is not None and piece[number.end() : further.start()].isspace()  # 15 000
+    if further is not None and not grouped and _JOINED.search(piece, number.end(), further.start()) is None:
         words = re.match(r"\S*(?:\s+[^\W\d]+){0,2}", piece[number.end() :])
         piece = piece[: number.end()] + (words[0] if words else "")
     return piece
@@ -466,16 +467,22 @@ _LOOKED_AGAIN = re.compile(
 )
 """What announces a second look, at the start of a clause: a short answer after it corrects the one before."""
 _SHORT_CORRECTION: Final = 12
+"""Words."""
+_LONGEST_CORRECTION: Final = 400
+"""Characters."""
 
 
 def _corrected(text: str, says: Says, prose: bool) -> str:
     """Return what follows the last correction ("no, wait") if that answers anew or only denies; else all of `text`."""
-    looks = [again for again in _LOOKED_AGAIN.finditer(text) if text[: again.start()].strip()]
+    begin = len(text) - len(text.lstrip())
+    looks = [again for again in _LOOKED_AGAIN.finditer(text) if again.start() > begin]
     for again in reversed(looks):
         rest = text[again.start("lead") if again["lead"].casefold() == "there" else again.end() :].strip()
+        if len(rest) > _LONGEST_CORRECTION:
+            break
         if len(rest.split()) <= (4 if again["lead"] else 1) and says(_bare(rest)) is not None:
             return rest
-    corrections = [again for again in _NO_WAIT.finditer(text) if text[: again.start()].strip()]
+    corrections = [again for again in _NO_WAIT.finditer(text) if again.start() > begin]
     if corrections:
         rest = text[corrections[-1].end() :].strip()
         if marked(rest) or (len(rest.split()) <= _SHORT_CORRECTION and says(_bare(rest)) is not None):

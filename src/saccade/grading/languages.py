@@ -87,11 +87,14 @@ class Language:
         end = r"(?=\s*(?:[.!,;\n]|$))"
         said = r"(?P<said>(?:[^\n.!?;,]|[.,](?=[0-9])){1,200}?)"
         found: list[tuple[str, Callable[[re.Match[str]], str]]] = [
-            (rf"{before}(?:{self.option})?\s?(?P<said>{LETTER})\s?(?:{self.right}){after}{end}", _after_all)
+            (
+                rf"{before}(?:{self.option})?\s?(?P<said>{LETTER})\s?(?:\([^()\n]{{1,60}}\)\s)?(?:{self.right}){after}{end}",
+                _after_all,
+            )
         ]
         if self.tail:
             found.append((rf"{lead}(?:{link}|\s?{option}){said}\s?(?:{self.tail}){end}", _after_all))
-            found.append((rf"{lead}\s?{option}(?P<said>{LETTER}){end}", _after_all))
+        found.append((rf"{lead}\s?{option}(?P<said>{LETTER}){end}", _after_all))
         found.append((lead + link, lambda match: _marked(match, "")))
         letters = rf"(?P<said>{LETTER}|(?-i:[A-H]{{2,8}})(?![A-Za-z]))(?:\s?(?:{self.tail or '(?!)'}))?"
         found.append((rf"{before}(?:{self.choose})\s?:?\s?(?:{self.option})?\s?{letters}", _after_all))
@@ -209,18 +212,38 @@ AGAIN: Final = "|".join(
 _NAMED: Final = r"(?-i:(?<![A-Za-z])[(\[]?(?:[A-Z]|[0-9]{1,6})[)\]]?(?![A-Za-z0-9]))"
 
 
+_ENGLISH_ROW: Final = Language(
+    *("",) * 12, but="but|however|really|actually", seems="looks? like|looked like|seem(?:s|ed)|appear(?:s|ed)|at first"
+)
+_SEEMING_ROWS: Final = [
+    (_spelt(row.but), _spelt(row.seems), row.spaced) for row in (_ENGLISH_ROW, *LANGUAGES.values()) if row.but
+]
+
+
 @cache
 def _seeming() -> re.Pattern[str]:
     """Return the form of what only seems to be the answer ("it looks like B, but"), before another one."""
-    english = Language(*("",) * 12, but="but|however|really|actually", seems="looks? like|seems?|appears?|at first")
     ways = []
-    for row in (english, *LANGUAGES.values()):
-        but, seems = _spelt(row.but), _spelt(row.seems)
-        inner = r"(?-i:[^.!?;:\n0-9A-Z])"
-        before, after = (rf"[,\s]\s?(?:{inner}{{2,12}}\s)?", rf"{_AFTER},?\s") if row.spaced else ("", ",?")
-        said = rf"(?:{_BEFORE if row.spaced else ''}(?:{seems}){inner}{{0,25}}?{_NAMED}|{_NAMED}\s?(?:{seems}))"
-        ways += [rf"{said}{inner}{{0,25}}?(?:{before}(?:{but}){after}){{1,2}}"] if but else []
+    inner = r"(?-i:[^.!?;:\n0-9A-Z])"
+    for but, seems, spaced in _SEEMING_ROWS:
+        before, after = (rf"[,\s]\s?(?:{inner}{{2,12}}\s)?", rf"{_AFTER},?\s") if spaced else ("", ",?")
+        said = rf"(?:{_BEFORE if spaced else ''}(?:{seems}){inner}{{0,25}}?{_NAMED}|{_NAMED}\s?(?:{seems}))"
+        ways.append(rf"{said}{inner}{{0,25}}?(?:{before}(?:{but}){after}){{1,2}}")
     return re.compile(rf"(?:{'|'.join(ways)})\s?(?:(?:{AGAIN})[,\s]*)?(?={inner}{{0,40}}{_NAMED})", re.IGNORECASE)
+
+
+@cache
+def _seeming_clause() -> re.Pattern[str]:
+    ways = []
+    for but, seems, spaced in _SEEMING_ROWS:
+        before, after = (_BEFORE, _AFTER) if spaced else ("", "")
+        ways.append(rf"{before}(?:{seems})[^.!?;\n]{{2,80}}?{before}(?:{but}){after}")
+    return re.compile(rf"\A[^.!?;\n]{{0,60}}?(?:{'|'.join(ways)}),?\s?(?:(?:{AGAIN})[,\s]*)?(?=\S)", re.IGNORECASE)
+
+
+def without_seeming(sentence: str) -> str:
+    """Drop the clause of a sentence that says what something only looks like, before a "but"."""
+    return _seeming_clause().sub("", sentence)
 
 
 _ANSWERED = re.compile(r"(?:the answer is|Answer:) [*_$(\[]{0,3}-?[0-9]+,[0-9]{1,2}(?![0-9,])")
@@ -265,6 +288,8 @@ def assertion_in_english(text: str) -> str:
         if said is not None:
             rest = because.sub(r"\1 because ", text[said.end() :], count=1)
             rest = f",{rest}" if rest[:1].isspace() and rest.strip() else rest
+            if _opposite(code, said["yes"] is None).search(rest):
+                rest += ". no." if said["yes"] else ". yes."
             return ("yes" if said["yes"] else "no") + rest
     return text
 
@@ -282,6 +307,12 @@ def _assertion(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     yes, no = (_longest_first(words) for words in (language.yes, language.no))
     first = rf"(?:(?P<yes>{yes})|(?P<no>{no})){tail}{follows}"
     return _compiled(first), _compiled(because)
+
+
+@cache
+def _opposite(code: str, yes: bool) -> re.Pattern[str]:
+    """Return the form of an answer that ends in a bare yes, or no, in a language."""
+    return _compiled(rf"[,.;:!?…-]\s*(?:{LANGUAGES[code].yes if yes else LANGUAGES[code].no})[.!\s]*\Z")
 
 
 def _longest_first(words: str) -> str:

@@ -235,18 +235,26 @@ def _said(candidate: str) -> object:
 
 def _best(prediction: str, golds: Sequence[str]) -> Verdict:
     """Give the verdict by the accepted answer that is met, or else by the first; the end of a sentence counts too."""
+    prediction = _OR_ABROAD.sub(" or ", prediction)
     verdicts = [_compare(prediction, gold) for gold in golds]
-    after_all = (concluded(prediction), _CONCLUDED.split(prediction)[-1])
+    exact = _ROUNDED.split(prediction)[0] if prediction.count("=") < 2 else prediction  # "the area is 36π ≈ 113.1"
+    after_all = (concluded(prediction), _CONCLUDED.split(prediction)[-1], exact, _CONCLUDED.split(exact)[-1])
     ends = dict.fromkeys(_POINT_NAME.sub("", _ENDS_IN_VERB.sub("", end).strip(" $.")) for end in after_all)
     for end in ends if DOUBT.search(prediction) is None else ():
-        if end not in ("", prediction) and (read_formula(end) is not None or _RELATED.search(end) or _chemical(end)):
+        if end not in ("", prediction) and (
+            read_formula(end) is not None or _RELATED.search(end) or _chemical(end) or _A_RATIO.match(end)
+        ):
             verdicts += [replace(_compare(end, gold), extracted=prediction) for gold in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
 
+_ROUNDED = re.compile(r"\s?(?:\\approx|≈)")
+_OR_ABROAD = re.compile(
+    r"(?<=[$0-9})])\s?(?:\b(?:oder|ou|o|или|або|lub|of|eller|atau|hoặc|veya)\b|或者?|または|또는|या)\s?(?=[$\\A-Za-z(0-9-])"
+)
 _CONCLUDED = re.compile(
     r"(?:,\s|\A)(?i:so|hence|thus|therefore|consequently|finally|donc|also|somit|portanto|quindi|por tanto|итак)\b[,:]?"
-    r"|\b(?:is|are|equals|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
+    r"|\b(?:is|are|equals|bei|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
     r"(?:\s(?:dunque|donc|also|somit|portanto|por tanto)(?=\s))?|[是为は]|\A[^\W\d_][^:$\\\n]{2,60}:(?=\s)"
 )
 _ENDS_IN_VERB = re.compile(r"\s?(?:です|である|だ|입니다|है)\s*\Z")
@@ -276,6 +284,7 @@ _SPELT: Final = (
 _PAIR_ABROAD = re.compile(
     r"\A[A-Z]?\s?([(\[\]])([^()\[\];]+);([^()\[\];]+)([)\[\]])\Z|\A(\])([^()\[\]]+),([^()\[\]]+)([\])\[])\Z"
 )
+_PAIR_IN_BARS = re.compile(r"\A[A-Z]?\s?\(\s?([^()|,]{1,20}?)\s?\|\s?([^()|,]{1,20}?)\s?\)\Z")
 """Pairs as French, Italian and German books write them: `(2; 5)`, `]-2; 5[`."""
 
 
@@ -293,6 +302,7 @@ _A_RATIO = re.compile(r"\A([1-9][0-9]{0,8})\s?:\s?([1-9][0-9]{0,8})\Z")
 def _one_spelling(text: str, other: str) -> str:
     r"""Return `text` in one spelling of `\ln`, matrices, infinity, "no solution", and a ratio as `other` has it."""
     plain = unwrapped(text)
+    plain = _PAIR_IN_BARS.sub(r"(\1, \2)", plain)
     if _PAIR_ABROAD.match(plain):
         return _PAIR_ABROAD.sub(_pair, plain)
     if "/" in other or "frac" in other:
@@ -304,7 +314,7 @@ def _one_spelling(text: str, other: str) -> str:
             return "\\begin{pmatrix}" + "\\\\".join(row.replace(",", "&") for row in rows) + "\\end{pmatrix}"
         if found is not None and spelling is not None:
             return form.sub(spelling, plain)
-    return text if _A_RATIO.search(text) is None else plain
+    return plain if _A_RATIO.search(text) or _PAIR_IN_BARS.match(unwrapped(text)) else text
 
 
 def _compare(prediction: str, gold: str) -> Verdict:

@@ -225,7 +225,7 @@ _JAPANESE: Final = dict(
 _JAPANESE_NUMBER = re.compile(rf"(?<![\u3040-\u30ff])(?P<number>{'|'.join(_JAPANESE)})(?=\s*(?:[.!]|です|\Z))")
 
 _PARTS_OF: Final = re.compile(
-    rf"(?P<below>百|[{_HAN_SIGNS}]{{1,6}}|[0-9]{{1,6}})分之(?P<above>[{_HAN_SIGNS}]{{1,6}}|[0-9.]{{1,9}})"
+    rf"(?P<below>百|[{_HAN_SIGNS}]{{1,6}}|[0-9]{{1,6}})(?:分之|分の|분의\s?)(?P<above>[{_HAN_SIGNS}]{{1,6}}|[0-9.]{{1,9}})"
 )
 
 

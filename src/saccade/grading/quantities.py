@@ -475,14 +475,18 @@ _GROUPS: Final = (
 )
 _SI: Final = "(?:[numckMGµμ]?(?:m|g|l|L|s|V|A|W|N|J|Pa|Hz|Ω|F|C|K|T)|dm|ha|kWh|mol)"
 _COMMA: Final = re.compile(
-    rf"(?<![\w.,])([0-9]{{1,60}}),([0-9]{{1,2}})(?=\s?(?:{_SI}|min|h|°|%|€)[²³]?(?![\w,]))|(?<=€)\s?([0-9]+),([0-9]{{2}})(?![\w,])"
+    rf"(?<![\w.,])([0-9]{{1,60}}),(?=[0-9]{{1,2}}(?:\s?(?:{_SI}|min|h|°|%|€)[²³]?(?![\w,])|\s?(?:[·×*x]|\\cdot|\\times)\s?10))"
+    r"|\A(-?0),(?=[0-9]{1,9}\Z)|(?<=€)(\s?[0-9]+),(?=[0-9]{2}(?![\w,]))"
 )
 
 _MEASURE: Final = (
     r"(?:k|m|c|d|µ|μ)?(?:m|g|l|s|v|a|w|hz|pa|j|n|°|%)[²³]?(?![^\W\d_])|\S*(?:met|mèt|mét|мет|gram|грам|lit|лит)"
 )
 _SPACED_GROUP: Final = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\s[0-9]{3})+(?![\w]|[.,][0-9]{3})")
-_MONEY_IN_GROUPS: Final = re.compile(r"[0-9]\s?(?:đồng|đ|vnd|rupiah|idr|pesos?|lir[ae])(?![^\W\d_])", re.IGNORECASE)
+_MONEY_IN_GROUPS: Final = re.compile(
+    r"[0-9]\s?(?:(?:đồng|đ|vnd|rupiah|idr|pesos?|lir[ae]|euros?|eur|tl|kr|zł|lei|reais|ft)(?![^\W\d_])|[€₺])",
+    re.IGNORECASE,
+)
 _DOTTED_GROUP: Final = re.compile(
     rf"(?<![\w.,])[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+(?=\s(?!{_MEASURE}|{'|'.join(SCALES_ABROAD)})[^\W\d_]{{2,}}|\s?€)",
     re.IGNORECASE,
@@ -497,6 +501,7 @@ _COMMA_ALONE: Final = re.compile(
 
 def ungrouped(text: str) -> str:
     """Close up groups of digits, and write decimals with a point."""
+    text = re.sub(r"(?<![\w.,])0,(?=[0-9]+(?![\w,]))", "0.", text)  # a zero leads no group of thousands
     code = written_in(text)
     if code or _MONEY_IN_GROUPS.search(text):
         text = _SPACED_GROUP.sub(lambda match: match[0].replace(" ", ""), text)
@@ -509,7 +514,7 @@ def ungrouped(text: str) -> str:
         text, count = pattern.subn(lambda match, sign=sign: match[1].replace(sign, ""), text)  # type: ignore[misc]
         if count and sign in ". ":
             text = re.sub(r"(?<=[0-9]{4}),(?=[0-9]+(?![\w.,]))", ".", text)
-    text = _COMMA.sub(lambda match: f"{match[1] or match[3]}.{match[2] or match[4]}", text)
+    text = _COMMA.sub(lambda match: f"{match[1] or match[2] or match[3]}.", text)
     return _COMMA_ALONE.sub(r"\1.\2", text) if _COMMA_ALONE.fullmatch(text) else text
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import concluded, emphasised
-from saccade.grading.languages import DOUBT
+from saccade.grading.languages import DOUBT, written_in
 from saccade.grading.number_words import date_of, same_time, with_digits
 from saccade.grading.quantities import ORDINAL, Quantity, quantity
 from saccade.record.task import Task
@@ -152,12 +152,14 @@ def starts_as_number(text: str) -> bool:
 # stands before one that ends the sentence: `这是X`, `X가 있습니다`.
 _LINKS: Final = r"""
     is are was were 's says say reads shows show displays depicts spells indicates takes lasts costs weighs
-    departs leaves(?=\sat) arrives opens closes starts begins ends belongs\sto looks\slike points\s(?:to|at) holds wears
-    contains appears\sto\sbe seems\sto\sbe wins won holding wearing playing riding eating (?:can|could)\ssee I\ssee
+    spricht\sfür указывает\sна wskazuje\sna indica\s(?:que\ses\s)? trata-se,?\s(?:portanto,?\s)?d[eao]
+    lies departs leaves(?=\sat) arrives opens closes starts begins ends belongs\sto looks\slike points\s(?:to|at)
+    holds wears     contains appears\sto\sbe seems\sto\sbe wins won holding wearing playing riding
+    eating (?:can|could)\ssee I\ssee
     (?:would|'d)\s(?:say|answer|call\sit)(?:\sit(?:'s|\sis))? believe\sthis\sis gives\sthe\s\w+\sas
     ist sind lautet heißt steht zeigt kostet dauert zu\ssehen\sist es\sgibt sieht\sman
     handelt\s(?:es\s)?sich(?:\s(?:also|somit|daher|hier|dabei))*\sum
-    trägt gehört spielen spielt hält
+    hat(?=\s\w+\Z) trägt gehört spielen spielt hält
     est sont était c'est s'appelle indique affiche représente coûte dure il\sy\sa on\s(?:voit|lit)
     (?:joue|jouent)\s(?:au|à\sla)
     es está pone indica muestra representa se\s(?:ve|llama|lee|trata\sde) hay cuesta (?:juegan?)\s(?:al|a\sla)
@@ -174,23 +176,25 @@ _LINKS: Final = r"""
     kuna ni هو هي هذا هذه\sصورة في\sالصورة בתמונה\sרואים הוא היא זהו זוהי זה זו ay
 """.split()  # noqa: SIM905
 _LINK = re.compile(
-    rf"(?<![^\W\d_])(?:{'|'.join(_LINKS)})(?![^\W\d_]):?(?<!\s)\s?|'s\s|'est\s|(?:คือ|เป็น)\s?|\A(?:é|è|es|to|bu(?:\sbir)?)\s",
+    rf"(?<![^\W\d_])(?:{'|'.join(_LINKS)})(?![^\W\d_]):?(?<!\s)\s?|'s\s|'est\s|(?:คือ|เป็น)\s?|(?<=[а-яёіїєα-ω])\s-\s|\A(?:é|è|es|to|bu(?:\sbir)?)\s",
     re.IGNORECASE,
 )
 _FURTHER: Final = re.compile(
-    r"(?:(?:called|named|labell?ed|titled|dated|addressed|written|painted|made|signed|directed|published|located|played|set|scheduled|caused|driven|earliest|latest|first|last"
-    r"|on|la|le|der|zu|datiert|datée?|fechad[oa]|dirigid[oa]|adressée?)\s)?(?:(?:at|to|by|on|in|from|as|of|um|am|à|a\slas|às|alle|в|o|om|kl\.?|saat|lúc|pukul)\s)?",
+    r"(?:(?:known|pointing|called|named|labell?ed|titled|dated|addressed|written|painted|made|signed|directed|published|located|played|set|scheduled|caused|driven|earliest|latest|first|last"
+    r"|on|la|le|der|zu|datiert|datée?|fechad[oa]|dirigid[oa]|adressée?)\s)?(?:(?:at|to|by|on|in|from|as|of|um|am|à|a\slas|às|alle|las|les|в|o|om|kl\.?|saat|lúc|pukul)\s)?",
     re.IGNORECASE,
 )
 _UP_TO: Final = r"(?P<said>[^.!?:;\n]{1,80}?)"
 _STATED: Final = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
+        r"(?P<said>[^.!?:;,\n]{1,60}?)\s(?:has|hat|had)\s(?:the|de[nr]|da[s])?\s?(?:highest|lowest|largest|smallest|greatest|most|least|fewest|höchst|niedrigst|größt|kleinst|meist).{0,80}",
+        r"an?\s(?P<said>\w+(?:\s\w+)?)\s(?:is|are)\s(?:\w+ing|visible|shown|seen|present)\b[^.!?:;]{0,80}",
         r"[^\W\d][^.!?:;,\n\"]{1,30}:\s(?P<said>[^\n:;]{1,80}?)",
         r"the\b[^.!?:;,\n]{0,60}?\s(?:shows?|depicts|illustrates|represents)\sthe\sprocess\sof\s" + _UP_TO,
-        r"(?:[^\x00-\x7f]{1,20}?(?:是|为)|这是|這是)(?:一[个個只隻头頭条條张張辆輛座匹位]?)?" + _UP_TO,
-        r"(?:[^\x00-\x7f\s]{1,20}は)?\"?" + _UP_TO + r"\"?(?:です|である|だ)",
-        r"(?:[가-힣]+\s){1,4}[가-힣]*(?:은|는|이|가)\s" + _UP_TO + r"(?:입니다|이다|이에요|예요)",
+        r"(?:[^.!?:;,\n]{0,40}?[\u3400-\u9fff](?:是|为|為)|这是|這是)(?:一[个個只隻头頭条條张張辆輛座匹位]?)?" + _UP_TO,
+        r"(?:[^\x00-\x7f\s]{1,20}は)?\"?" + _UP_TO + r"\"?(?:です|である|だ|と(?:思われ|考えられ|見られ|思い)ます)",
+        r"(?:[가-힣]+\s){0,4}[가-힣]+(?:은|는|이|가)\s" + _UP_TO + r"(?:입니다|이다|이에요|예요)",
         r"(?:[가-힣]+\s){1,4}" + _UP_TO + r"(?:이|가)\s있습니다",
         r"(?:写真|画像|絵)に?は?(?P<said>[^.!?:;\n]{1,40}?)が(?:写っています|あります|います|見えます)",
         r"(?:图中|图片中|照片中|画面中|圖中|照片裡)?(?:有|显示的是|顯示的是)(?:一?[个個只隻头頭条條张張辆輛座匹位棵把])?"
@@ -202,28 +206,36 @@ _STATED: Final = tuple(
         r"(?:auf|in)\s(?:dem|diesem)\s[^\W\d]+\s(?:ist|sind|sieht\sman)\s"
         + _UP_TO
         + r"(?:\s(?:zu\ssehen|abgebildet|dargestellt))?",
-        r"[^.!?:;,\n\"]{0,80}?\s?\"\s?(?P<said>[^\"\n]{1,120}?)\s?\"\s?(?:と(?:書|表示|記載|あり)[^\s\d]{0,12}|(?:이?라고\s|라고\s)?[가-힣\s]{0,14}|zu\slesen|geschrieben|yazıyor|yazmaktadır|लिखा\s(?:हुआ\s)?है)?",
+        r"[^.!?:;,\n\"]{0,80}?\s?(?P<quote>[\"'])\s?(?P<said>[^\"'\n]{1,120}?)\s?(?P=quote)\s?(?:と(?:書|表示|記載|あり)[^\s\d]{0,12}|(?:이?라고\s|라고\s)?[가-힣\s]{0,14}|zu\slesen|geschrieben|yazıyor|yazmaktadır|लिखा\s(?:हुआ\s)?है)?",
     )
 )
 _ASIDE = re.compile(
-    r"\s?\([^()]{1,80}\)\Z|,\s(?:seen|standing|also|which|who|that|an?|the|followed|with|standing|sitting|стоящ\w+|лежащ\w+|dessen|das|die|der|que|qui|una?|une|el|la|le|seguid[oa]|suivie?|gefolgt|за|i\.e\.)\s.*"
+    r"\s?\([^()]{1,80}\)\Z|,\s(?:位于|坐落|又称|也称|由).*|,\s(?:seen|standing|also|known|located|conhecid[oa]|conocid[oa]|which|who|that|an?|the|followed|with|standing|sitting|стоящ\w+|лежащ\w+|dessen|das|die|der|que|qui|una?|une|el|la|le|seguid[oa]|suivie?|gefolgt|за|i\.e\.)\s.*"
     r"|\s(?:in|at|on|near|standing|seen|located|im|dans|nel|nella|em|на|в|у|под|рядом|возле|في|en|junto|sobre|sur|contre|apoyad[oa]|appuyée?|an|auf|neben|vor|mit|unter|na|w|przy|obok|dựng|đứng|nằm|đang|bên|cạnh|trên|ở"
     r"|di|yang|på|op|naast|tegen|oparty|oparta|against|beside|next|under|with|by|for|from|sitting|lying|parked|leaning)\s.*",
     re.IGNORECASE,
 )
 """What follows the thing itself: "the Eiffel Tower in Paris, seen from below"."""
 _EITHER = re.compile(
-    r"\b(?:or|and|und|oder|y|(?<!é\s)o|et|ou|e|и|или|if|whether|unlike|than)\s|[和或と](?!書|表示|記載|あり)|,\s\w+,\s\w+|\?",
+    r"\b(?:or|and|und|oder|y|et|ou|e|и|или|if|whether|unlike|than)\s|[和或]|と(?!書|表示|記載|あり|思|考|見)|,\s\w+,\s\w+|\?",
     re.IGNORECASE,
 )
+_O_IS_OR: Final = ("es", "it", "")
 _NOT_BUT = re.compile(r"not\s(?:an?\s|the\s)?[^,.;]{1,60}?,?\sbut\s(?P<said>[^,.;]{1,80})[.!]?", re.IGNORECASE)
 _ARTICLE = re.compile(
-    r"\A(?:(?:an?|eine?|einen|einem|un|una|une|uno|um|uma|een|ett?|en|egy|ένας?|μια|μία|sebuah|seekor|seorang|một\s(?:chiếc|con|cái|quả|cây|bức|tòa|ngôi)|एक)\s(?=[^\W\d_]{2})"
+    r"\A(?:l'(?=[^\W\d_]{2})|(?:to|on|at|in)\sthe\s(?=(?:left|right|top|bottom|middle|cent(?:er|re))\Z)|(?:an?|eine?|einen|einem|un|una|une|uno|um|uma|een|ett?|en|egy|ένας?|μια|μία|sebuah|seekor|seorang|một\s(?:chiếc|con|cái|quả|cây|bức|tòa|ngôi)|एक)\s(?=[^\W\d_]{2})"
     r"|the\s(?=[^\W\d_]+\s)|(?:el|la|le|les|der|die|das|il|lo|o|de|het)\s(?=[^\W\d_]+(?:\s|\Z)))",
     re.IGNORECASE,
 )
 _HYPHEN = re.compile(r"(?<=[^\W\d_]{2})-(?=[^\W\d_]{2})")
 _ITEM_NAMES = re.compile(r'\{\s*"[^"{}]{1,40}"\s*:\s*"(?P<said>[^"{}]{1,200})"\s*\}')
+
+
+def _either(text: str) -> bool:
+    """Tell whether a sentence names several things, or leaves one open; "o" is "or" in some languages only."""
+    return _EITHER.search(text) is not None or (
+        re.search(r"(?<!\A)\b[oO]\s", text) is not None and written_in(text) in _O_IS_OR
+    )
 
 
 def _readings(prediction: str, listed: bool) -> Iterator[str]:
@@ -233,9 +245,9 @@ def _readings(prediction: str, listed: bool) -> Iterator[str]:
     if held is not None:
         yield held["said"]
     elif DOUBT.search(prediction) is None:
-        if not listed and _EITHER.search(prediction) is not None:
+        if not listed and _either(prediction):
             prediction = concluded(prediction)
-            prediction = "" if _EITHER.search(prediction) else prediction
+            prediction = "" if _either(prediction) else prediction
         first, *others = _SENTENCES.split(prediction.strip())
         sentences = [first, *(one for one in others if _REMARKS.match(one) is None)]
         stating = [said for said in map(statements, sentences) if said]
@@ -254,7 +266,7 @@ _REMARKS = re.compile(
 )
 """A sentence that says more of what was named: "It is lying on a couch"."""
 _SETTING = re.compile(
-    r"(?:according|based|from|in|on|at|judging|looking|as|given|so|thus|therefore|hence|auf|im|laut|dans|sur|selon|d'après|en|según|no|na|em|nel|sul|на|в|trong|trên|op|på|w|v|di|pada)"
+    r"(?:according|based|por|pel[ao]|debido|durch|wegen|per|по|из|судя|from|in|on|at|judging|looking|as|given|so|thus|therefore|hence|auf|im|laut|dans|sur|selon|d'après|en|según|no|na|em|nel|sul|на|в|trong|trên|op|på|w|v|di|pada)"
     r"\b[^,]{0,80},[^,]*\Z",
     re.IGNORECASE,
 )
@@ -273,7 +285,11 @@ def statements(sentence: str) -> list[str]:
             rest = part[link.end() :]
             found += [rest, rest[_FURTHER.match(rest).end() :]]  # type: ignore[union-attr]
     found = [said.strip(' "') for said in dict.fromkeys(found) if 0 < len(said) <= 120]
-    return [*found, *(_ASIDE.sub("", said, count=1) for said in found)]
+    return [
+        *found,
+        *(_ASIDE.sub("", said, count=1) for said in found),
+        *(said[:-1] for said in found if said[-1] == "的"),
+    ]
 
 
 def without_article(text: str) -> str:
@@ -298,8 +314,41 @@ def _same(said: str, gold: str) -> bool:
     return one == two and one.isdigit() and (first.isdigit() or second.isdigit())
 
 
+VERB_LAST: Final = re.compile(
+    r"\s?(?:です|である|だ|でした|となります|と(?:思われ|考えられ|見られ|思い|考え)ます|に見えます|と思う|(?:으로|로)\s(?:보입니다|보인다|판단됩니다)"
+    r"|인\s것\s?같습니다|이?라고\s(?:생각합니다|볼\s수\s있습니다)|입니다|이다|이에요|예요|है|हैं|হয়|ہے|ہیں|است|'?[dt][iıuü]r)[.!\s]*\Z"
+)
+"""The verb that ends a sentence, in languages where it comes last."""
+_ONE_TIME = re.compile(
+    r"(?<![\d:.,])(?P<hour>[0-2]?[0-9])\s?(?:[:hH]|時|点|點|시)\s?(?P<minute>[0-5][0-9])(?![\d:.])(?P<half>\s?[ap]\.?m)?"
+)
+_OFF_TIME = re.compile(
+    r"\b(?:before|after|past|until|till|almost|nearly|from|minutes|vor|nach|bis|avant|après|antes|después|depois)\b",
+    re.I,
+)
+
+
+def _tells(prediction: str, gold: str) -> bool:
+    """Tell whether a sentence names the gold time of day and no other, or ends in the gold text before a last verb."""
+    if DOUBT.search(prediction) or _either(prediction) or len(_SENTENCES.split(prediction.strip())) > 1:
+        return False
+    times = list(_ONE_TIME.finditer(prediction))
+    if len(times) == 1 and _OFF_TIME.search(prediction) is None:
+        return same_time(f"{times[0]['hour']}:{times[0]['minute']}{times[0]['half'] or ''}", gold)
+    said, words = bare(VERB_LAST.sub("", prediction.strip())), bare(gold)
+    return (
+        said != words
+        and not said.isascii()
+        and len(words) > 1
+        and said.endswith(f" {words}")
+        and said != bare(prediction)
+    )
+
+
 def _compare(prediction: str, golds: tuple[str, ...]) -> Verdict:
-    if any(_same(one, gold) for gold in golds for one in _readings(prediction, "," in gold)):
+    if any(_tells(prediction, gold) for gold in golds) or any(
+        _same(one, gold) for gold in golds for one in _readings(prediction, "," in gold)
+    ):
         return right("same text", prediction)
     return wrong("another text", prediction)
 
