@@ -22,9 +22,6 @@ _MAPPING = re.compile(r"^(\w+)-(\w+) r--p .*\.so[.\d]*\n(?:[A-Z].*\n)*?Anonymous
 """Of a library, what may only be read: its addresses, and how much of it was written to."""
 _kept: list[object] = []
 _libc = ctypes.CDLL(None)
-_MUCH = 1 << 18
-_free_before: int | None = None
-"""What was free when memory was last given back."""
 
 
 def fill_gaps() -> None:
@@ -76,28 +73,9 @@ def merge_mappings() -> None:
         _libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(length), rights)
 
 
-class _MallocInfo(ctypes.Structure):
-    """struct mallinfo2 of glibc 2.33."""
-
-    _fields_ = (("_before", ctypes.c_size_t * 8), ("fordblks", ctypes.c_size_t), ("keepcost", ctypes.c_size_t))
-
-
-def _free_bytes() -> int | None:
-    """Return what libc keeps of freed memory; None where it does not tell."""
-    ask = getattr(_libc, "mallinfo2", None)
-    if ask is None:
-        return None
-    ask.restype = _MallocInfo
-    return int(ask().fordblks)
-
-
 def give_back_memory() -> None:
-    """Return what libc keeps of freed memory, so that a fork does not inherit it only to copy it; if it is much."""
-    global _free_before
-    free = _free_bytes()
-    if free is None or _free_before is None or free > _free_before + _MUCH:
-        _libc.malloc_trim(0)
-        _free_before = _free_bytes()
+    """Return what libc keeps of freed memory, so that a fork does not inherit it only to copy it."""
+    _libc.malloc_trim(0)
 
 
 def _free_blocks() -> dict[int, int]:
