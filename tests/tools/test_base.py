@@ -50,7 +50,6 @@ def kind(tool: Tool[Any, Any], arguments: object) -> ProblemKind:
     result = tool.call(arguments, EMPTY)
     assert result.status is Status.ERROR
     assert result.value is None
-    assert result.problem is not None
     assert result.text == result.problem.message != ""
     return result.problem.kind
 
@@ -95,7 +94,6 @@ def test_definition_has_both_schemas() -> None:
 
 def test_a_wrong_name_is_told_the_nearest() -> None:
     result = Echo().call({"x_lable": "year"}, EMPTY)
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.ARGUMENT_NAME
     assert "Did you mean 'x_label'" in result.text
 
@@ -120,7 +118,6 @@ def test_an_alias_renames_gives_and_ignores() -> None:
     assert len(result.pictures) == 2
     for wrong in ({"text": "a", "count": 3}, {"text": "a", "x_label": "b"}):
         refused = Echo().call(wrong, EMPTY, alias="say")
-        assert refused.problem is not None
         assert refused.problem.kind is ProblemKind.ARGUMENT_NAME
     with pytest.raises(ToolError, match="no alias"):
         Echo().call({}, EMPTY, alias="shout")
@@ -140,7 +137,6 @@ def test_what_is_not_installed_is_refused_with_the_command() -> None:
     result = Needy().call({"x_label": "a"}, EMPTY)
     assert result.status is Status.REFUSED
     assert result.value is None
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.UNAVAILABLE
     assert "no_such_module_at_all" in result.problem.detail
     assert "pip install x" in result.problem.detail
@@ -161,7 +157,6 @@ def test_failures_are_typed_and_details_stay_with_the_person(
 ) -> None:
     result = raising(error).call({"x_label": "a"}, EMPTY)
     assert result.status is status
-    assert result.problem is not None
     assert result.problem.kind is found
     assert str(error) in result.problem.detail
     assert str(error) not in result.text
@@ -176,7 +171,6 @@ def test_a_result_that_breaks_its_schema_is_a_failure_of_the_tool() -> None:
 
     result = Broken().call({"x_label": "a"}, EMPTY)
     assert result.status is Status.ERROR
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.TOOL_FAILURE
     assert "schema" in result.problem.detail
 
@@ -207,7 +201,6 @@ def test_an_outcome_of_wrong_types_is_a_failure_of_the_tool(
 
     result = Careless().call({"x_label": "a"}, EMPTY)
     assert (result.status, result.pictures, result.value) == (Status.ERROR, (), None)
-    assert result.problem is not None
     assert result.problem.kind is ProblemKind.TOOL_FAILURE
     assert says in result.problem.detail
     assert result.problem.detail in caplog.text
@@ -215,7 +208,6 @@ def test_an_outcome_of_wrong_types_is_a_failure_of_the_tool(
 
 def test_an_exception_that_cannot_say_what_it_is_is_typed_too() -> None:
     result = raising(_MuteError()).call({"x_label": "a"}, EMPTY)
-    assert result.problem is not None
     assert (result.status, result.problem.detail) == (Status.ERROR, "_MuteError")
 
 
