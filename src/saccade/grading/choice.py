@@ -351,7 +351,7 @@ def _backed(asserted: bool, rest: str) -> bool | None:
 
 
 _OF_IT = re.compile(
-    r"(?:(?:there|here)\s(?:is|are|was|were)(?P<none>\snone|n't(?:\s(?:any|one))?|\snot(?:\s(?:any|one))?)?"
+    r"(?:(?:but|however|yet|still|though|and),?\s)?(?:(?:there|here)\s(?:is|are|was|were)(?P<none>\snone|n't(?:\s(?:any|one))?|\snot(?:\s(?:any|one))?)?"
     r"(?(none)|\s(?:one|some|several|two|three))|I\s(?:can\s)?(?:see|find)\s(?:one|some|several)"
     r"|I\s(?:(?:can\s)?(?:see|find)\snone|(?:don't|do\snot|can't|cannot)\s(?:see|find)\s(?:any|one)))"
     r"(?:\s(?:at\sall|here|there|visible|in\s(?:the|this)\s(?:image|picture|photo)))?",
