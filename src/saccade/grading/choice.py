@@ -351,7 +351,7 @@ def _backed(asserted: bool, rest: str) -> bool | None:
 
 
 _OF_IT = re.compile(
-    r"(?:(?:there|here)\s(?:is|are|was|were)(?P<none>\snone|n't(?:\s(?:any|one))?|\snot(?:\s(?:any|one))?)?"
+    r"(?:(?:but|however|yet|still|though|and),?\s)?(?:(?:there|here)\s(?:is|are|was|were)(?P<none>\snone|n't(?:\s(?:any|one))?|\snot(?:\s(?:any|one))?)?"
     r"(?(none)|\s(?:one|some|several|two|three))|I\s(?:can\s)?(?:see|find)\s(?:one|some|several)"
     r"|I\s(?:(?:can\s)?(?:see|find)\snone|(?:don't|do\snot|can't|cannot)\s(?:see|find)\s(?:any|one)))"
     r"(?:\s(?:at\sall|here|there|visible|in\s(?:the|this)\s(?:image|picture|photo)))?",
@@ -499,16 +499,18 @@ def _stated(prediction: str, options: AnswerOptions) -> int | None:
     said = _BECAUSE_THERE.split(prediction.strip(), maxsplit=1)[0]
     fits = _FITS.fullmatch(said)
     stated = [part for one in statements(said) for part in (one, re.split(r"[,;(]\s", one)[0])]
-    meant = {options.named(one) for one in (*stated, *([fits["said"]] if fits else ()))} - {None}
+    found = [options.named(one) for one in (*stated, *([fits["said"]] if fits else ()))]
+    meant = {index for index in found if index is not None}
     if not meant:
         verbless = bare(VERB_LAST.sub("", said))
         meant = {index for index in range(len(options.texts)) if options.ends(verbless, index)}
+    in_brackets = [options.index(spot[1]) for spot in _IN_BRACKETS.finditer(prediction)]
     others = options.mentioned(prediction) | (_chosen_letters(prediction, options) or set())
-    others |= {options.index(spot[1]) for spot in _IN_BRACKETS.finditer(prediction)}
-    if len({options.words[index] for index in meant if index is not None}) != 1:
+    others |= {index for index in in_brackets if index is not None}
+    if len({options.words[index] for index in meant}) != 1:
         return None
-    index = next(iter(meant))
-    return index if index is not None and not others - options.doubles(index) - {None} else None
+    index = min(meant)
+    return None if others - options.doubles(index) else index
 
 
 _FITS = re.compile(

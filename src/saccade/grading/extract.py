@@ -474,15 +474,15 @@ _LONGEST_CORRECTION: Final = 400
 
 def _corrected(text: str, says: Says, prose: bool) -> str:
     """Return what follows the last correction ("no, wait") if that answers anew or only denies; else all of `text`."""
-    begin = len(text) - len(text.lstrip())
-    looks = [again for again in _LOOKED_AGAIN.finditer(text) if again.start() > begin]
+    begin = max(len(text) - len(text.lstrip()), len(text) - _ENDS)
+    looks = [again for again in _LOOKED_AGAIN.finditer(text, begin) if again.start() > begin]
     for again in reversed(looks):
         rest = text[again.start("lead") if again["lead"].casefold() == "there" else again.end() :].strip()
         if len(rest) > _LONGEST_CORRECTION:
             break
         if len(rest.split()) <= (4 if again["lead"] else 1) and says(_bare(rest)) is not None:
             return rest
-    corrections = [again for again in _NO_WAIT.finditer(text) if again.start() > begin]
+    corrections = [again for again in _NO_WAIT.finditer(text, begin) if again.start() > begin]
     if corrections:
         rest = text[corrections[-1].end() :].strip()
         if marked(rest) or (len(rest.split()) <= _SHORT_CORRECTION and says(_bare(rest)) is not None):

@@ -85,7 +85,7 @@ class Language:
         link = rf"[*_\"]{{0,3}}\s?(?:(?:{self.verb}){after}\s?(?P<late>:)?|(?P<colon>[:=]))[*_]{{0,3}}\s?{option}"
         lead = rf"{before}(?:{self.lead})"
         end = r"(?=\s*(?:[.!,;\n]|$))"
-        said = r"(?P<said>(?:[^\n.!?;,]|[.,](?=[0-9])){1,200}?)"
+        said = r"(?P<said>(?:[^\n.!?;,]|[.,](?=[0-9])){1,120}?)"
         found: list[tuple[str, Callable[[re.Match[str]], str]]] = [
             (
                 rf"{before}(?:{self.option})?\s?(?P<said>{LETTER})\s?(?:\([^()\n]{{1,60}}\)\s)?(?:{self.right}){after}{end}",

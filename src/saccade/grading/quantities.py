@@ -298,7 +298,7 @@ _BELOW = re.compile(
 )
 """What makes a temperature negative, behind it."""
 _PER_HUNDRED = re.compile(r"\b(?:per|pour|por|pro)\s(?:cent|ciento|cento)\b", re.IGNORECASE)
-_NUM: Final = r"[-+]?[0-9][0-9.,/]*"
+_NUM: Final = r"[-+]?[0-9][0-9.,/]{0,24}"
 _NOT_BUT = re.compile(
     rf"(?:\b(?:not|nicht|n'est\spas|pas|não|no|non|не|ні|niet|nie|inte|ikke|ei|nem|nu)\s(?:\S+\s){{0,2}}?{_NUM}(?:\s\S+?){{0,3}}?,?\s"
     r"(?:but(?:\srather)?|sondern|mais|sino|mas(?:\ssim)?|ma|bensì|а|ale|maar|tylko|lecz|utan|men|vaan|hanem|ci)\s"
@@ -416,12 +416,13 @@ _EACH = re.compile(
     r"|每|各|ずつ|씩|كل|هر|प्रत्येक|हर|প্রতি|כל",
     re.IGNORECASE,
 )
+_LONGEST_SENTENCE: Final = 400
 _APART = re.compile(r"\s?[:;(]\s?|,\s|\s-\s")
 
 
 def _broken_down(plain: str) -> Quantity | None:
     """Return the whole of "6 chairs: 3 on each side" and "8 birds (5 here, 3 there)", where the parts bear it out."""
-    for apart in _APART.finditer(plain):
+    for apart in _APART.finditer(plain) if len(plain) < _LONGEST_SENTENCE else ():
         whole = _only_number(plain[: apart.start()])
         parts = numerals(with_digits(plain[apart.end() :])) or ()
         told = re.search(r"[^\W\d_]{2}", plain[apart.end() :])  # "8, 5, 3" are three answers
