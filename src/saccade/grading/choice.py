@@ -303,7 +303,7 @@ class YesNoGrader:
             said = asserts(text)
             if said is None and (of_it := _OF_IT.fullmatch(text.strip(" .!"))) is not None:
                 return of_it["none"] is None and DENIAL.search(text) is None
-            return _exists(text) if said is None and there is not None else said
+            return _exists(text, there["thing"]) if said is None and there is not None else said
 
         return judged(answer, task, lambda prediction: _compare(prediction, gold, says), says, prose=True)
 
@@ -359,21 +359,24 @@ _OF_IT = re.compile(
 )
 """Whether there is any of what is asked for: "there is none", "I see one"."""
 _IS_THERE = re.compile(
-    r"(?:is|are)\sthere\s(?!(?:no|not|only|more|less|fewer|exactly|just|at)\b)[^?]*\?", re.IGNORECASE
+    r"(?:is|are)\sthere\s(?!(?:no|not|only|more|less|fewer|exactly|just|at)\b)(?:(?:an?|any|some|the)\s)?"
+    r"(?P<thing>[^?]{1,80}?)(?:\s(?:in|on|at|near|next|to|of|visible|shown|present|behind|that|which|with|under|inside)\b[^?]*)?\?",
+    re.IGNORECASE,
 )
 _EXISTS = re.compile(
-    r"there\s(?:is|are)\s(?:(?P<no>no(?!\sdoubt)|not\sany?)|an?|some|several|one|two|many)\s[^.;:!?]{1,120}[.!]?",
+    r"there\s(?:is|are)(?:(?P<no>\sno(?!\sdoubt)|\snot\san?y?|n't\san?y?)|\s(?:an?|some|several|one|two|many))\s[^.;:!?]{1,120}[.!]?",
     re.IGNORECASE,
 )
 _ANOTHER = re.compile(r"\b(?:but|although|only|if|or)\b|,")
 
 
-def _exists(text: str) -> bool | None:
-    """Return what "there is a dog" or "there is no dog" answers to "Is there a dog?"."""
+def _exists(text: str, thing: str) -> bool | None:
+    """Return what "there is a dog" or "there is no dog" answers to "Is there a dog?"; of another thing, nothing."""
     found = _EXISTS.fullmatch(text.strip())
     if found is None or _ANOTHER.search(text) or (not found["no"] and DOUBT.search(text)):
         return None
-    return not found["no"]
+    asked, said = ([word.strip(".!").removesuffix("s") for word in one.casefold().split()] for one in (thing, found[0]))
+    return not found["no"] if set(asked[-1:] if found["no"] else asked) <= set(said) else None
 
 
 def _compare(prediction: str, gold: bool, says: Callable[[str], bool | None]) -> Verdict:

@@ -46,6 +46,7 @@ _ONE_FORM: Final = str.maketrans(
         **dict.fromkeys("。।॥۔", "."),
         "\u20e3": "",  # keycaps
         "\ufe0f": "",
+        **dict.fromkeys("\u0640\u064b\u064c\u064d\u064e\u064f\u0650\u0651\u0652\u0654", ""),  # often left out
         "\r": "\n",
         "\u2028": "\n",
         "\u2029": "\n",

@@ -175,8 +175,13 @@ def alternatives(phrases: str) -> list[str]:
 DENIES: Final = _of_all("deny")
 """A pattern of what takes an assertion back or leaves it open, in all languages but English."""
 _SURE: Final = r"(?:reason\sto\s|room\sfor\s)?(?:an?\s|any\s)?(?:reasonable\s|shadow\sof\sa\s)?(?:doubts?|question)\b"
+_IN_THE: Final = (
+    "recibo|gráfico|mapa|texto|documento|eixo|ano|mês|dia|diagrama|canto|centro|topo|meio|quadro|cartaz|relógio|rótulo|painel"
+    "|visor|título|lado|fundo|céu|chão|cardápio|menu|total"
+)
+"""Nouns behind the Portuguese "no", which means "in the"."""
 DENIAL: Final = re.compile(
-    rf"\b(?:not|never|neither|nor|no(?!\s{_SURE})|none|nothing|cannot|without(?!\s{_SURE})|unless|except|wrong|incorrect|"
+    rf"\b(?:not|never|neither|nor|no(?!\s(?:{_SURE}|{_IN_THE}))|none|nothing|cannot|without(?!\s{_SURE})|unless|except|wrong|incorrect|"
     r"false|maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|either|instead)\b|n't\b|\?\s*$|[❌✗✘❎❓❔🚫⛔]|"
     + DENIES,
     re.IGNORECASE,

@@ -86,7 +86,7 @@ def in_our_letters(text: str, labels: Sequence[str], name: Callable[[int], str])
 
 _AND: Final = (
     r"(?:\s?(?:[,;/&+|\n]|-(?=\s))\s?(?:(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|och|og|ja|és|și|και|و|และ|और)\s)?"
-    r"|\s(?:and|y|e|et|und|en|i|и|та|ve|và|dan|a|och|og|ja|és|și|και|و|और|এবং|اور)\s|\s?(?:和|与|與|及|跟|と|와|과|랑|และ|กับ)\s?|\s)"
+    r"|\s(?:and|y|e|et|und|en|i|и|та|ve|và|dan|a|och|og|ja|és|și|και|و|और|এবং|اور)\s(?:(?:la|las|os?|a|le|les|die|der)\s)?|\s?(?:和|与|與|及|跟|と|와|과|랑|และ|กับ)\s?|\s)"
 )
 _ONE: Final = r"(?:[(\[\"']?\s?[A-Z]\s?[)\]\"'.:]?|[(\[][a-z][)\]])"
 _RUN: Final = rf"{_ONE}(?:(?:{_AND})?{_ONE})*"
@@ -102,11 +102,14 @@ _IN_SENTENCE = re.compile(
 )
 _POSITIVE: Final = "|".join(
     """
-    las? los el respuestas? opci[oó]n(?:es)? correct[ao]s? son elijo escojo les? la bonnes? r[eé]ponses?
-    options? correctes? justes? sont exactes? je choisis die der das antworten optionen aussagen
-    richtig(?:en)? korrekt(?:en)? sind ich w[aä]hle as? os? respostas? alternativas? op[cç][oõ]es corretas?
-    certas? s[aã]o est[aã]o escolho le gli risposte opzioni corrette giuste sono scelgo варианты ответы буквы
-    утверждения верны верные правильные правильны выбираю это odpowiedzi opcje poprawne prawidłowe są to
+    las? los el respuestas? afirmaciones opci[oó]n(?:es)? correct[ao]s? son elijo escojo les? la bonnes? r[eé]ponses?
+    affirmations propositions options? correctes? justes? sont exactes? je choisis die der das antworten
+    optionen aussagen
+    richtig(?:en)? korrekt(?:en)? sind ich w[aä]hle as? os? respostas? afirma[cç][oõ]es alternativas?
+    op[cç][oõ]es corretas?
+    certas? s[aã]o est[aã]o escolho le gli risposte affermazioni opzioni corrette giuste sono scelgo
+    варианты ответы буквы утверждения верны верные правильные правильны выбираю это odpowiedzi
+    opcje poprawne prawidłowe są to
     wybieram de het antwoorden opties juiste? goede? zijn doğru cevaplar yanıtlar seçenekler các đáp án đúng
     là chọn jawaban pilihan yang benar tepat adalah rätta? svar(?:en|ene)? alternativen är rigtige riktige er
     správné odpovědi možnosti jsou helyes(?:ek)? válaszok a az oikeat vastaukset oikein ovat σωστές απαντήσεις

@@ -253,7 +253,8 @@ _OR_ABROAD = re.compile(
     r"(?<=[$0-9})])\s?(?:\b(?:oder|ou|o|или|або|lub|of|eller|atau|hoặc|veya)\b|或者?|または|또는|या)\s?(?=[$\\A-Za-z(0-9-])"
 )
 _CONCLUDED = re.compile(
-    r"(?:,\s|\A)(?i:so|hence|thus|therefore|consequently|finally|donc|also|somit|portanto|quindi|por tanto|итак)\b[,:]?"
+    r"(?:,\s|\A)(?i:so|hence|thus|therefore|consequently|finally|donc|d'où|also|somit"
+    r"|portanto|quindi|por tanto|por lo que|итак)\b[,:]?"
     r"|\b(?:is|are|equals|bei|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
     r"(?:\s(?:dunque|donc|also|somit|portanto|por tanto)(?=\s))?|[是为は]|\A[^\W\d_][^:$\\\n]{2,60}:(?=\s)"
 )
@@ -282,7 +283,7 @@ _SPELT: Final = (
 )
 
 _PAIR_ABROAD = re.compile(
-    r"\A[A-Z]?\s?([(\[\]])([^()\[\];]+);([^()\[\];]+)([)\[\]])\Z|\A(\])([^()\[\]]+),([^()\[\]]+)([\])\[])\Z"
+    r"\A(?:[A-Z]|[a-z]\s?(?:\\in(?![A-Za-z])|∈))?\s?([(\[\]])([^()\[\];]+);([^()\[\];]+)([)\[\]])\Z|\A(\])([^()\[\]]+),([^()\[\]]+)([\])\[])\Z"
 )
 _PAIR_IN_BARS = re.compile(r"\A[A-Z]?\s?\(\s?([^()|,]{1,20}?)\s?\|\s?([^()|,]{1,20}?)\s?\)\Z")
 """Pairs as French, Italian and German books write them: `(2; 5)`, `]-2; 5[`."""
@@ -296,11 +297,14 @@ def _pair(match: re.Match[str]) -> str:
     return f"{opening}{first.strip()}, {second.strip()}{closing}"
 
 
+_VECTOR = re.compile(r"\\(?:vec|overrightarrow|boldsymbol|mathbf)\s?\{\s?([A-Za-z])\s?\}")
 _A_RATIO = re.compile(r"\A([1-9][0-9]{0,8})\s?:\s?([1-9][0-9]{0,8})\Z")
 
 
 def _one_spelling(text: str, other: str) -> str:
     r"""Return `text` in one spelling of `\ln`, matrices, infinity, "no solution", and a ratio as `other` has it."""
+    if _VECTOR.search(other) is None:
+        text = _VECTOR.sub(r"\1", text)
     plain = unwrapped(text)
     plain = _PAIR_IN_BARS.sub(r"(\1, \2)", plain)
     if _PAIR_ABROAD.match(plain):

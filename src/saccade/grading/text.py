@@ -7,7 +7,7 @@ value, unless the number has leading zeros, which make it a code.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -121,7 +121,7 @@ _SUBSCRIPT = re.compile(r"(?<=[a-z)])_(?:([0-9])(?![0-9])|\{([0-9]{1,3})\})")  #
 
 def bare(text: str) -> str:
     """Return `text` as it is compared."""
-    plain = _SUBSCRIPT.sub(r"\1\2", folded(unwrapped(clean(text))).strip(" .,;:\"'"))
+    plain = _SUBSCRIPT.sub(r"\1\2", folded(unwrapped(clean(text))).replace("ё", "е").strip(" .,;:\"'"))
     return re.sub(r"(?<=[^\W\d_]{2})!+$", "", plain)  # "Yes!", but not `4!` or `n!`
 
 
@@ -160,7 +160,8 @@ _LINKS: Final = r"""
     ist sind lautet heißt steht zeigt kostet dauert zu\ssehen\sist es\sgibt sieht\sman
     handelt\s(?:es\s)?sich(?:\s(?:also|somit|daher|hier|dabei))*\sum
     hat(?=\s\w+\Z) trägt gehört spielen spielt hält
-    est sont était c'est s'appelle indique affiche représente coûte dure il\sy\sa on\s(?:voit|lit)
+    est sont était c'est s'appelle indique affiche représente coûte dure il\sy\sa
+    on\s(?:voit|lit|peut\s(?:voir|lire))(?:\sles?\smots?)?
     (?:joue|jouent)\s(?:au|à\sla)
     es está pone indica muestra representa se\s(?:ve|llama|lee|trata\sde) hay cuesta (?:juegan?)\s(?:al|a\sla)
     é são diz mostra há chama-se trata-se\sd[eao] custa lê-se
@@ -181,7 +182,7 @@ _LINK = re.compile(
 )
 _FURTHER: Final = re.compile(
     r"(?:(?:known|pointing|called|named|labell?ed|titled|dated|addressed|written|painted|made|signed|directed|published|located|played|set|scheduled|caused|driven|earliest|latest|first|last"
-    r"|on|la|le|der|zu|datiert|datée?|fechad[oa]|dirigid[oa]|adressée?)\s)?(?:(?:at|to|by|on|in|from|as|of|um|am|à|a\slas|às|alle|las|les|в|o|om|kl\.?|saat|lúc|pukul)\s)?",
+    r"|on|la|le|der|zu|datiert|datée?|fechad[oa]|dirigid[oa]|adressée?|(?:issued|released|produced|manufactured|built|taken|shot|drawn|designed|developed|sponsored|hosted|organi[sz]ed|sold|owned|operated|approved|sent|invented|discovered)(?=\s(?:by|in|at|on)\s))\s)?(?:(?:at|to|by|on|in|from|as|of|um|am|à|a\slas|às|alle|las|les|в|o|om|kl\.?|saat|lúc|pukul)\s)?",
     re.IGNORECASE,
 )
 _UP_TO: Final = r"(?P<said>[^.!?:;\n]{1,80}?)"
@@ -251,10 +252,21 @@ def _readings(prediction: str, listed: bool) -> Iterator[str]:
         first, *others = _SENTENCES.split(prediction.strip())
         sentences = [first, *(one for one in others if _REMARKS.match(one) is None)]
         stating = [said for said in map(statements, sentences) if said]
-        yield from stating[0] if len(stating) == 1 else ()
+        yield from stating[-1] if len(stating) == 1 or (stating and _on_its_own(sentences)) else ()
 
 
-_SENTENCES = re.compile(r"(?<=[^\W_]{2}[.!])\s+(?=[^\Wa-z])|(?<=です\.)\s?|(?<=ます\.)\s?")
+def _on_its_own(sentences: Sequence[str]) -> bool:
+    """Tell whether the last of some sentences speaks of what no other does, and so concludes: "The airline is KLM"."""
+    subjects = [_LINK.split(one, maxsplit=1)[0].strip().casefold() for one in sentences]
+    return (
+        len(sentences) < 5 and bool(statements(sentences[-1])) and subjects[-1] not in ("", *subjects[:-1], *_PRONOUNS)
+    )
+
+
+_PRONOUNS: Final = frozenset("it this that he she they these those there i we".split())  # noqa: SIM905
+_SENTENCES = re.compile(
+    r"(?<=[^\W_]{2}[.!])(?<!\b[DMSJ][rst]\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\bvs\.)\s+(?=[^\Wa-z])|(?<=です\.)\s?|(?<=ます\.)\s?"
+)
 
 _SURE = re.compile(
     r"\A(?:definitely|certainly|clearly|obviously|surely)\s(?:(?:it's|it\sis)\s)?|\b(?:most\s|very\s)?likely\s",
