@@ -227,6 +227,18 @@ async def test_closing_a_session_ends_its_call(box: LocalSandbox) -> None:
         assert (result.status, result.traceback) == (Status.KILLED, "the session was closed while the code ran")
 
 
+@pytest.mark.parametrize("moments", [10, pytest.param(240, marks=pytest.mark.slow)])
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_session_may_be_closed_at_any_moment_of_a_call(moments: int, box: LocalSandbox) -> None:
+    for moment in range(moments):
+        session = await box.open()
+        await session.run("x = 1")
+        call = asyncio.create_task(session.run("print('x' * 100)"))
+        await asyncio.sleep(moment / moments / 200)
+        await session.close()
+        assert (await call).status in (Status.OK, Status.KILLED, Status.LOST)
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_a_closed_session_is_forgotten(box: LocalSandbox) -> None:
     session = await box.open()

@@ -359,6 +359,10 @@ class Link:
             return await checked.read(self._outbox)
         except GuestFaultError as fault:
             return await self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
+        except OSError:
+            if self._outbox >= 0:
+                raise
+            return await self._cut_short(*self.end())  # it was closed before its report was read
 
     async def _report_or_death(self, limit: asyncio.Timeout) -> dict[str, Any] | Death:
         """Return the frame that reports the call, or how its process ended; the time of pictures does not count."""
