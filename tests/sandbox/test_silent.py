@@ -37,9 +37,10 @@ async def test_the_device_of_a_branch_does_not_count_sessions() -> None:
             pytest.skip("no file system of the session's own here")
         own = await box.open()
         first = await told(own, "os.stat('.').st_dev")
-        others = [await box.open() for _ in range(5)]
+        others = [await box.open() for _ in range(16)]
         (twin,) = await own.branch(1)
-        assert abs(await told(twin, "os.stat('.').st_dev") - first) <= 2
+        # Not next to it: other programs of the machine take and leave numbers, too.
+        assert abs(await told(twin, "os.stat('.').st_dev") - first) < 12
         seen = [await told(other, "os.stat('.').st_dev") for other in others]
         assert seen != sorted(seen) or seen[-1] - seen[0] > 4, (
             "they are numbered in the order in which they were opened"
