@@ -42,7 +42,7 @@ async def test_the_device_of_a_branch_does_not_count_sessions() -> None:
         # Not next to it: other programs of the machine take and leave numbers, too.
         assert abs(await told(twin, "os.stat('.').st_dev") - first) < 12
         seen = [await told(other, "os.stat('.').st_dev") for other in others]
-        assert seen != sorted(seen) or seen[-1] - seen[0] > 4, (
+        assert seen != sorted(seen) or seen[-1] - seen[0] > 15, (
             "they are numbered in the order in which they were opened"
         )
 
