@@ -11,7 +11,7 @@ from tests.grading.rows import rows
 from saccade.grading import anls
 from saccade.grading.anls import mean_relative_accuracy, similarity
 from saccade.grading.boxes import read_box
-from saccade.grading.choice import _read, asserts, in_sentence, label, options_of
+from saccade.grading.choice import _read, in_sentence, label, options_of
 from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
 from saccade.grading.extract import leading_number
 from saccade.grading.formula import NoValueError, _matrix
@@ -20,6 +20,7 @@ from saccade.grading.quantities import Quantity, numerals, quantity, repeating_a
 from saccade.grading.registry import load_grader
 from saccade.grading.text import Tolerance, number_said, same_quantity, same_text
 from saccade.grading.vqa import normalised, vqa_accuracy
+from saccade.grading.yes_no import asserts
 from saccade.record.content import Box, iou
 from saccade.record.task import AnswerType, Task
 

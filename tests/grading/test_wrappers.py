@@ -6,11 +6,11 @@ import re
 
 from tests.grading.rows import rows
 
-from saccade.grading.choice import asserts
 from saccade.grading.clean import clean
 from saccade.grading.extract import final_answer
 from saccade.grading.languages import LANGUAGES, in_english
 from saccade.grading.wrappers import ANSWERS, ASIDES, ENDS, OTHER_ANSWERS, THOUGHTS
+from saccade.grading.yes_no import asserts
 
 
 def found(text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Grade multiple choice (by letter, text or value, or several that agree), also of several right options, and yes/no.
+"""Grade multiple choice by letter, text or value, or by several that agree; also where several options are right.
 
 Letters follow the task's order of choices, from `A`; beyond 26 choices they are numbers from 1. A letter counts if it
 is the whole answer, is marked ("(B)", "B.", "b)", "option B"), or follows "the answer is" or "it is"; never inside a
@@ -10,17 +10,16 @@ options are right, an answer is the set of those that it names. Letters of other
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from string import ascii_uppercase
 from typing import Final, Literal
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
-from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.clean import clean, unwrapped
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.formula import same_formula
-from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, assertion_in_english, without_seeming, written_in
+from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, without_seeming, written_in
 from saccade.grading.letters import in_our_letters, labels_said, may_label, own_labels, parts_said
 from saccade.grading.quantities import quantity
 from saccade.grading.text import (
@@ -32,6 +31,7 @@ from saccade.grading.text import (
     statements,
     without_article,
 )
+from saccade.grading.yes_no import asserts
 from saccade.record.task import Task
 
 _MENTION = re.compile(r"(?<![A-Za-z])[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?i:option|choice)s?\s+(?P<named>[A-Z])\b")
@@ -245,148 +245,6 @@ def _closed(text: str) -> str:
 def _plain(text: str) -> str:
     return unwrapped(_MARKUP.sub("", _INNER.sub(r"\1", clean(text)))).strip()
 
-
-# `yes` or `no` counts at the start of the text, if nothing after it contradicts it, or as its last word. A reason in a
-# separate sentence, or after "because", may deny other things. "Yes and no", "unknown" and "I know" are neither.
-
-_YES: Final = frozenset({"yes", "yeah", "yep", "true"})
-_NO: Final = frozenset({"no", "nope", "false"})
-_OTHER_WORDS = re.compile(
-    r"\A(?:(?P<yes>definitely|absolutely|certainly|of course|indeed|affirmative|correct|sure)"
-    r"|(?P<no>not at all|negative|incorrect|not really|no way|i'm afraid not))"
-    r"(?=\Z|\s?[,.!;:]\s)(?!.*\b(?:yes|no|true|false)\b)|\A(?:(?:the|this|that)\s(?:statement|claim|caption|sentence|description)\sis|that(?:'s|\sis))\s"
-    r"(?:(?P<yes_>correct|accurate|right|true)|(?:incorrect|inaccurate|wrong|not\s(?:correct|accurate|right|true)))\Z"
-    r"|\A(?:(?P<yes__>(?:it|he|she)\s(?:is|does|has)|they\s(?:are|do|have)|i\s(?:think|believe)\sso)|(?:it|he|she|they)(?:\s(?:is|does|has|are|do|have)\snot"
-    r"|'s\snot|\s(?:is|does|has|are|do|have)n't)|i\s(?:don't|do\snot)\s(?:think|believe)\sso)\Z"
-)
-_SINGLE: Final = {**dict.fromkeys((*_YES, "y"), True), **dict.fromkeys((*_NO, "n"), False)}
-_FIRST = re.compile(
-    r"(?P<word>yes|yeah|yep|true|no|nope|false)[*_\"']{0,3}(?:\s*(?:[,.;:!\n(]|- )|\s+(?=(?:i|it|they|there|the|this|"
-    r"that|we|these|those|he|she|because|not)\b))(?P<rest>.*)",
-    re.DOTALL,
-)
-# A reason may deny other things ("Yes. The bars are not equal."), but not the answer.
-_REASON = re.compile(
-    r"[*_\"')]{0,3}\s*(?:[.!;\n]|- |,?\s(?:because|since|as|although|though"
-    r"|even though)\b)\s*(?=\S+\s+\S+|[^\x00-\x7f]{3})"
-)
-_CONTRADICTS = re.compile(
-    r"(?:^|[.,;:!?\-]\s*|\b(?:or|is|and|be|answer)\s)(?P<word>yes|yeah|yep|true|no|nope|false)\b(?=\s*(?:[.,;:!?]|$))"
-    r"|\b(?:not (?:sure|certain)|wait|actually)\b"
-)
-_LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
-_SO = re.compile(
-    r"(?:[,;]\s(?:so|therefore|thus|hence),?|^[^.;]*?\b(?:at first(?: glance)?"
-    r"|initially)\b[^.;]*?\b(?:yes|no)\b[^.;]*?\b(?:but|however),?(?:\son [a-z ]{1,30},?)?)"
-    r"\s(?:it(?:'s|\sis)\sa?\s?)?(?P<word>yes|no)$|^(?:(?!\b(?:yes|true|false)\b).)*[,;]\sbut\s(?P<but>yes|no):\s(?!.*\b(?:yes|true|maybe)\b).*$"
-)
-_EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no(?!\sdoubts?\b)|nope|false)\b")
-_OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
-_OPEN_FIRST = re.compile(
-    r"^[^.!;\n]*?\b(?:maybe|perhaps|possibly|probably|unsure|unclear|unknown)\b|\?\s*$"
-    r"|\b(?:not sure|could be|might be)\b"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class YesNoGrader:
-    """Yes or no, true or false, by what the answer asserts, not by the words it contains."""
-
-    def grade(self, answer: str | None, task: Task) -> Verdict:
-        """Return the verdict; see `Grader.grade`."""
-        gold = asserts(gold_of(task))
-        if gold is None:
-            raise unreadable(task, "yes or no")
-        there = _IS_THERE.match(task.question.rpartition("\n")[2].strip())
-
-        def says(text: str) -> bool | None:
-            said = asserts(text)
-            if said is None and (of_it := _OF_IT.fullmatch(text.strip(" .!"))) is not None:
-                return of_it["none"] is None and DENIAL.search(text) is None
-            return _exists(text, there["thing"]) if said is None and there is not None else said
-
-        return judged(answer, task, lambda prediction: _compare(prediction, gold, says), says, prose=True)
-
-
-def asserts(text: str) -> bool | None:
-    """Return True for yes, False for no, None for neither."""
-    plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
-    plain = re.sub(r"\A[❌✗✘🚫]\s*(?=no\b)|(?<=\bno)\s*[❌✗✘🚫]\Z", "", plain)
-    plain = assertion_in_english(
-        re.sub(r"\A(?:so|therefore|thus|hence),?\s(?=(?:yes|no|it|th(?:e|is|at))\b)", "", plain)
-    )
-    plain = _OTHER_WORDS.sub(lambda match: "yes" if match["yes"] or match["yes_"] or match["yes__"] else "no", plain)
-    if plain in _SINGLE:
-        return _SINGLE[plain]
-    first = _FIRST.fullmatch(plain)
-    reason = _REASON.match(plain, first.end("word")) if first is not None else None
-    if (_OPEN if reason is None else _OPEN_FIRST).search(plain):
-        return None
-    if first is not None:
-        if reason is not None:
-            asserted = first["word"] in _YES
-            others = _CONTRADICTS.finditer(plain[reason.end() :])
-            return (
-                None
-                if any(other["word"] is None or (other["word"] in _YES) != asserted for other in others)
-                else asserted
-            )
-        return _backed(first["word"] in _YES, first["rest"])
-    if (so := _SO.search(plain)) is not None:
-        return (so["word"] or so["but"]) == "yes"
-    last = _LAST.fullmatch(plain)
-    if last is None and 1 < len(words := plain.split()) < 4 and DOUBT.search(" ".join(words[:-1])) is None:
-        return _SINGLE.get(assertion_in_english(words[-1]))  # "enfin non"
-    if last is None or DOUBT.search(last["before"]) or _EITHER.search(last["before"]):
-        return None
-    return last["word"] in _YES
-
-
-def _backed(asserted: bool, rest: str) -> bool | None:
-    """Return the first assertion, or None if the rest contradicts it; "No, there are no dogs" does not."""
-    others = {word[0] for word in _EITHER.finditer(rest)} - (frozenset() if asserted else {"no"})
-    if others or (asserted and DENIAL.search(rest)):
-        return None
-    return asserted
-
-
-_OF_IT = re.compile(
-    r"(?:(?:but|however|yet|still|though|and),?\s)?(?:(?:there|here)\s(?:is|are|was|were)(?P<none>\snone|n't(?:\s(?:any|one))?|\snot(?:\s(?:any|one))?)?"
-    r"(?(none)|\s(?:one|some|several|two|three))|I\s(?:can\s)?(?:see|find)\s(?:one|some|several)"
-    r"|I\s(?:(?:can\s)?(?:see|find)\snone|(?:don't|do\snot|can't|cannot)\s(?:see|find)\s(?:any|one)))"
-    r"(?:\s(?:at\sall|here|there|visible|in\s(?:the|this)\s(?:image|picture|photo)))?",
-    re.IGNORECASE,
-)
-"""Whether there is any of what is asked for: "there is none", "I see one"."""
-_IS_THERE = re.compile(
-    r"(?:is|are)\sthere\s(?!(?:no|not|only|more|less|fewer|exactly|just|at)\b)(?:(?:an?|any|some|the)\s)?"
-    r"(?P<thing>[^?]{1,80}?)(?:\s(?:in|on|at|near|next|to|of|visible|shown|present|behind|that|which|with|under|inside)\b[^?]*)?\?",
-    re.IGNORECASE,
-)
-_EXISTS = re.compile(
-    r"there\s(?:is|are)(?:(?P<no>\sno(?!\sdoubt)|\snot\san?y?|n't\san?y?)|\s(?:an?|some|several|one|two|many))\s[^.;:!?]{1,120}[.!]?",
-    re.IGNORECASE,
-)
-_ANOTHER = re.compile(r"\b(?:but|although|only|if|or)\b|,")
-
-
-def _exists(text: str, thing: str) -> bool | None:
-    """Return what "there is a dog" or "there is no dog" answers to "Is there a dog?"; of another thing, nothing."""
-    found = _EXISTS.fullmatch(text.strip())
-    if found is None or _ANOTHER.search(text) or (not found["no"] and DOUBT.search(text)):
-        return None
-    asked, said = ([word.strip(".!").removesuffix("s") for word in one.casefold().split()] for one in (thing, found[0]))
-    return not found["no"] if set(asked[-1:] if found["no"] else asked) <= set(said) else None
-
-
-def _compare(prediction: str, gold: bool, says: Callable[[str], bool | None]) -> Verdict:
-    answer = says(prediction)
-    if answer is None:
-        return unread("says neither yes nor no", prediction)
-    return right("same", prediction) if answer == gold else wrong("says the opposite", prediction)
-
-
-YES_NO = YesNoGrader()
 
 # Sentences settle on one option: "It is C", "not A, it is C"; those that deny, hedge, or name several on none.
 

@@ -28,7 +28,7 @@ GRADERS: Final = Registry[Grader](
     {
         "text@1": "saccade.grading.text:TEXT",
         "choice@1": "saccade.grading.choice:CHOICE",
-        "yes-no@1": "saccade.grading.choice:YES_NO",
+        "yes-no@1": "saccade.grading.yes_no:YES_NO",
         "number@1": "saccade.grading.number:NUMBER",
         "number-rounded@1": "saccade.grading.number:ROUNDED",
         "number-1pct@1": "saccade.grading.number:ONE_PERCENT",

@@ -74,7 +74,7 @@ def merge_mappings() -> None:
 
 
 def give_back_memory() -> None:
-    """Return what libc keeps of freed memory, so that a fork does not inherit it only to copy it."""
+    """Give memory that libc keeps after it was freed back to the kernel, so that no fork has to copy it."""
     _libc.malloc_trim(0)
 
 

@@ -231,7 +231,7 @@ class ReaderCheckpoint:
     processor: Any
     model: Any
     most: int = 0
-    """Tokens, of what writes any."""
+    """Tokens that it may write; 0 for a model that writes none."""
 
 
 class _ChartReader(CheckpointTool[LookArguments, ChartReaderResult, tuple[str, Image.Image]]):
