@@ -35,16 +35,15 @@ async def test_the_device_of_a_branch_does_not_count_sessions() -> None:
     async with LocalSandbox() as box:  # a fresh one: the numbers of devices are given out again
         if not (await box.isolation()).is_on(Layer.WORKSPACE):
             pytest.skip("no file system of the session's own here")
-        own = await box.open()
-        first = await told(own, "os.stat('.').st_dev")
-        others = [await box.open() for _ in range(16)]
-        (twin,) = await own.branch(1)
-        # Not next to it: other programs of the machine take and leave numbers, too.
-        assert abs(await told(twin, "os.stat('.').st_dev") - first) < 12
-        seen = [await told(other, "os.stat('.').st_dev") for other in others]
-        assert seen != sorted(seen) or seen[-1] - seen[0] > 15, (
-            "they are numbered in the order in which they were opened"
-        )
+        sessions = [await box.open() for _ in range(12)]
+        numbers = [await told(session, "os.stat('.').st_dev") for session in sessions]
+        assert numbers != sorted(numbers), "they are numbered in the order in which they were opened"
+        gaps = []
+        for session, number in zip(sessions[:5], numbers, strict=False):
+            (twin,) = await session.branch(1)
+            gaps.append(abs(await told(twin, "os.stat('.').st_dev") - number))
+        # Counted, all would be further apart. Other programs of the machine take numbers too, which can part some.
+        assert min(gaps) <= 2, gaps
 
 
 async def test_the_memory_of_the_machine_is_told_and_never_made_up(box: LocalSandbox) -> None:
