@@ -283,7 +283,7 @@ def can_attend_own(config: Any, family: ModelFamily, device: torch.device, dtype
     if family.attention != "full" or dtype not in (torch.bfloat16, torch.float16):
         return False
     text = config.get_text_config()
-    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    size = head_size(text)
     if size % 8 or size > 256 or text._attn_implementation not in ("sdpa", "saccade_flash"):  # others a user chose
         return False
     return own_is_right(text.num_attention_heads, text.num_key_value_heads, size, device, dtype)
@@ -493,9 +493,18 @@ def _layers(text: Any) -> list[int]:
 
 
 def _numbers(text: Any, layer: int) -> int:
-    own = text.per_layer_config[layer] if hasattr(text, "global_head_dim") or _varies(text) else text
-    size = getattr(own, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    return int(own.num_key_value_heads * size)
+    own = layer_config(text, layer)
+    return int(own.num_key_value_heads * head_size(own))
+
+
+def layer_config(text: Any, layer: int) -> Any:
+    """Return the configuration of a layer, where layers may differ (Gemma 4), else that of all."""
+    return text.per_layer_config[layer] if hasattr(text, "global_head_dim") or _varies(text) else text
+
+
+def head_size(config: Any) -> int:
+    """Return the numbers of a head of attention."""
+    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
 
 def _varies(text: Any) -> bool:

@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 import torch
 
 from saccade.tokens.batch import BatchRow, LanguageNumbers
+from saccade.tokens.caches import head_size, layer_config
 from saccade.tokens.segments import PromptPicture
 from saccade.training.weights import Trainable
 
@@ -121,10 +122,8 @@ class ModelWork:
     """For each token; of experts those that it chooses."""
     head: Part
     """For each token with logits."""
-    windows: tuple[int, ...]
-    """Of each layer with attention: the most tokens that one sees, 0 for all."""
-    width: int
-    """Numbers of a query, all heads together."""
+    attentions: tuple[tuple[int, int], ...]
+    """Of each layer with attention: the most tokens that one sees (0: all), and the numbers of a query, all heads."""
     tower: Part
     """For each patch."""
     projector: Part
@@ -144,7 +143,7 @@ class ModelWork:
         text, vision = config.get_text_config(), config.vision_config
         kinds = getattr(text, "layer_types", None) or ["full_attention"] * text.num_hidden_layers
         sees = {"full_attention": 0, "sliding_attention": getattr(text, "sliding_window", None) or 0}
-        size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+        layers = [layer_config(text, layer) for layer in range(len(kinds))]
         weights = [
             (name, weight)
             for name, weight in model.named_parameters()
@@ -153,20 +152,23 @@ class ModelWork:
         merges = {name for name, _ in weights if trained.is_projector(name) or ".downsample." in name}
         projected = [weight for name, weight in weights if name in merges]
         tower = [weight for name, weight in weights if name not in merges]
-        layers = getattr(vision, "depth", None) or vision.num_hidden_layers
+        depth = getattr(vision, "depth", None) or vision.num_hidden_layers
         full = getattr(vision, "fullatt_block_indexes", None)
         window = (getattr(vision, "window_size", 0) // _side(vision.patch_size)) ** 2 if full is not None else 0
         tile = getattr(config, "image_seq_length", 0) if "image_grid_thw" not in family.tensor_names else 0
         return cls(
             Part(every.of_a_token(), learned.of_a_token()),
             Part(every.head, learned.head),
-            tuple(sees[kind] for kind in kinds if kind in sees),
-            text.num_attention_heads * size,
+            tuple(
+                (sees[kind], own.num_attention_heads * head_size(own))
+                for kind, own in zip(kinds, layers, strict=True)
+                if kind in sees
+            ),
             _part(tower),
             _part(projected),
             _patches_of_a_feature(config),
             tile or 0,
-            tuple(0 if full is None or layer in full else window for layer in range(layers)),
+            tuple(0 if full is None or layer in full else window for layer in range(depth)),
             vision.hidden_size,
         )
 
@@ -175,8 +177,8 @@ class ModelWork:
         forward = backward = 0.0
         for row in rows:
             length, scored = len(row), int(row.trained.sum())
-            pairs = sum(seen_pairs(length, window) for window in self.windows)
-            attention = 4.0 * self.width * pairs  # scores, and the sum of values by them
+            # Scores, and the sum of values by them.
+            attention = 4.0 * sum(width * seen_pairs(length, window) for window, width in self.attentions)
             forward += self.language.forward(length) + self.head.forward(scored) + attention
             backward += self.language.backward(length) + self.head.backward(scored) + 2 * attention
             features = sum(picture.tokens for picture in row.pictures)
