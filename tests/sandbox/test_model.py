@@ -91,3 +91,15 @@ async def test_a_difference_is_found_and_told(monkeypatch: pytest.MonkeyPatch, b
     steps = [ModelStep(0, (ModelOperation("number", 5),), "raise")]
     with pytest.raises(ConformanceError, match=r"numbers: expected \[5\], got \[\]"):
         await play(box, steps)
+
+
+@pytest.mark.parametrize("provider", ["local", pytest.param("without_namespaces", marks=pytest.mark.slow)])
+async def test_a_branch_reads_a_folder_again_that_its_origin_had_read_to_its_end(provider: str) -> None:
+    steps = [
+        ModelStep(0, (ModelOperation("read_on", 366),), "keep"),
+        ModelStep(0, (), "keep", branch=True),
+        ModelStep(1, (ModelOperation("read_on", 220),), "keep"),
+        ModelStep(1, (), "crash"),
+    ]
+    async with PROVIDERS[provider](LIMITS) as box:
+        await play(box, steps)

@@ -126,7 +126,7 @@ class Server:
 
 
 def is_outage(response: httpx.Response) -> bool:
-    """Whether another try may get a better answer than this one."""
+    """Return whether another try may get a better answer than this one."""
     return response.status_code in (408, 425, 429) or response.status_code >= 500
 
 

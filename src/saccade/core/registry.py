@@ -170,7 +170,7 @@ class Registry(Generic[T]):
         return tuple(dict.fromkeys(map(_name, self.ids())))
 
     def has(self, wanted: str) -> bool:
-        """Whether `wanted` is an id, or one without its version."""
+        """Return whether `wanted` is an id, or one without its version."""
         return wanted in self.entries or wanted in map(_name, self.entries)
 
     def resolve(self, wanted: str) -> str:
@@ -429,7 +429,7 @@ def reference(text: str) -> Reference | None:
 
 
 def findable(code: Reference) -> bool:
-    """Whether there is such a file or module; the module itself is not imported, packages above it are."""
+    """Return whether there is such a file or module; the module itself is not imported, packages above it are."""
     if code.is_file:
         return code.path.is_file()
     _on_path(os.getcwd())
@@ -482,7 +482,7 @@ def _own(module: ModuleType) -> dict[str, object]:
 
 
 def loaded(code: Reference) -> bool:
-    """Whether the user had this process load that file or module before."""
+    """Return whether the user had this process load that file or module before."""
     return (code.path if code.is_file else code.place) in _modules
 
 

@@ -254,7 +254,7 @@ def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool
 
 
 def _is_none(kind: type[BaseModel], steps: tuple[str, ...], text: str) -> bool:
-    """Whether an override says `none` of a setting that may be None and no text."""
+    """Return whether an override says `none` of a setting that may be None and no text."""
     table = table_in(kind, steps[:-1]) if text.strip() == "none" else None
     field = None if table is None else table.model_fields.get(steps[-1])
     types = () if field is None else get_args(field.annotation)

@@ -116,7 +116,7 @@ class LoopThread:
                 finished.result(CLOSE_SECONDS)
 
     def is_current(self) -> bool:
-        """Whether the caller runs on this loop's thread."""
+        """Return whether the caller runs on this loop's thread."""
         return threading.current_thread() is self._thread
 
     def stop(self) -> None:

@@ -118,6 +118,6 @@ def _names_this_machine(scope: Scope) -> bool:
 
 
 def is_origin_of(origin: str, host: str) -> bool:
-    """Whether the header `Origin` names a page of the host that the request was sent to, whatever else it holds."""
+    """Tell whether the header `Origin` names a page of the host that was asked, whatever else it holds."""
     _, scheme, named = origin.partition("://")
     return bool(scheme) and bool(host) and named == host

@@ -196,7 +196,7 @@ def _labelled(text: str, functions: Sequence[ToolSpec]) -> ToolCall | Fault | No
 
 
 def _shaped(data: Any, names: set[str]) -> bool:
-    """Whether an object has nothing but a name and arguments, as calls have."""
+    """Return whether an object has nothing but a name and arguments, as calls have."""
     inner = _unwrapped(data)
     keys = inner.keys() - _BESIDE
     if len(keys) == 1:

@@ -46,7 +46,7 @@ def fields_of(name: str) -> tuple[str, ...]:
 
 
 def is_question(name: str) -> bool:
-    """Whether the text called `name` is one that asks the question."""
+    """Return whether the text called `name` is one that asks the question."""
     return name == USER or name not in SECTIONS
 
 

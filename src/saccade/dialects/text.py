@@ -159,7 +159,7 @@ EMPTY = "The code block holds no code."
 
 
 def was_cut(finish: FinishReason) -> bool:
-    """Whether the text ended before the model wanted it to."""
+    """Return whether the text ended before the model wanted it to."""
     return finish in (FinishReason.LENGTH, FinishReason.FILTERED, FinishReason.DECLINED)
 
 

@@ -47,7 +47,7 @@ def packed(picture: Image.Image) -> Packed:
 
 
 def holds_at(large: Packed, small: Packed, left: int, top: int) -> bool:
-    """Whether `small` is in `large` with its corner at (left, top)."""
+    """Return whether `small` is in `large` with its corner at (left, top)."""
     height, width = small.shape
     return bool(np.array_equal(large[top : top + height, left : left + width], small))
 

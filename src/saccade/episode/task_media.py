@@ -67,7 +67,7 @@ def unshown(part: OpenSource, dialect: Dialect, frames: FrameSettings | None = N
 
 
 def takes_pictures(dialect: Dialect) -> bool:
-    """Whether a task with one picture can be shown."""
+    """Return whether a task with one picture can be shown."""
     return not _refusal(dialect, "task", (1, 0))
 
 

@@ -281,7 +281,7 @@ class _Knob:
         return getattr(getattr(settings, self.group) if self.group else settings, self.setting)
 
     def chosen(self, settings: EvalSettings) -> bool:
-        """Whether the user has set it, in a file or on the command line."""
+        """Return whether the user has set it, in a file or on the command line."""
         holder = getattr(settings, self.group) if self.group else settings
         return self.setting in holder.model_fields_set
 

@@ -92,7 +92,7 @@ def of_difference(left: Sequence[float], right: Sequence[float], *, seed: int = 
 
 
 def binary(values: Sequence[float]) -> bool:
-    """Whether each value is 0 or 1."""
+    """Return whether each value is 0 or 1."""
     return all(value in (0, 1) for value in values)
 
 

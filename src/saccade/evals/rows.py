@@ -216,12 +216,12 @@ def row_of(trajectory: Trajectory) -> EvalRow:
 
 
 def row_order(row: EvalRow) -> tuple[Sequence[tuple[int, str]], int, str]:
-    """Sorts rows by task and rollout."""
+    """Return the order of rows by task and rollout."""
     return natural(row.task), row.rollout, row.id
 
 
 def natural(text: str) -> tuple[tuple[int, str], ...]:
-    """Sorts `t2` before `t10`."""
+    """Return a key that sorts `t2` before `t10`."""
     return tuple((int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d{1,18})", text))
 
 

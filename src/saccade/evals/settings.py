@@ -84,7 +84,7 @@ class EvalSettings(EpisodeSettings):
         return without_address(self.judge)
 
     def continues(self, before: EvalSettings) -> bool:
-        """Whether `n` and `k` are no smaller than before: what is there stays as it is."""
+        """Return whether `n` and `k` are no smaller than before: what is there stays as it is."""
         return self.k >= before.k and (self.n is None or (before.n is not None and self.n >= before.n))
 
     def continuing(self, before: EvalSettings) -> EvalSettings:

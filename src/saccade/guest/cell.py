@@ -108,7 +108,7 @@ def remember(filename: str, code: str) -> None:
 
 
 def is_cell(filename: str) -> bool:
-    """Whether a code object of that file name belongs to a cell."""
+    """Return whether a code object of that file name belongs to a cell."""
     return filename in _sources
 
 
@@ -144,7 +144,7 @@ def _to_linecache(filename: str) -> None:
 
 
 def _is_silenced(code: str, last: ast.Expr) -> bool:
-    """Whether a semicolon follows the last expression, as in a notebook."""
+    """Return whether a semicolon follows the last expression, as in a notebook."""
     lines = code.splitlines()
     if last.end_lineno is None or last.end_col_offset is None or last.end_lineno > len(lines):
         return False
@@ -269,7 +269,7 @@ def restore_builtins(saved: dict[str, Any]) -> None:
 
 
 def _has_children() -> bool:
-    """Whether this process has a child that still runs; ended ones are collected."""
+    """Return whether this process has a child that still runs; ended ones are collected."""
     try:
         while True:
             ended = _waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -599,7 +599,7 @@ def _report(cell: _Cell, seconds: float) -> dict[str, Any]:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether it is MemoryError, or OpenCV's own error for the same (code -4)."""
+    """Return whether it is MemoryError, or OpenCV's own error for the same (code -4)."""
     return isinstance(error, MemoryError) or (class_name(error) == "error" and getattr(error, "code", None) == -4)
 
 

@@ -226,6 +226,9 @@ def _move(fd: int, file: Kept) -> None:
     """Move the position of `fd` to where that of `file` was."""
     position = file.position
     if file.next is not None:
+        # ext4: a folder whose first reading is at its end has nothing after a rewind either (`last_pos` is still 0).
+        os.lseek(fd, 0, os.SEEK_SET)
+        next(_entries(fd), None)
         os.lseek(fd, position, os.SEEK_SET)
         if _name_at(fd, position) != file.next:
             position = os.lseek(fd, 0, os.SEEK_SET)

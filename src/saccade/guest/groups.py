@@ -49,7 +49,7 @@ def stands_since(pid: int) -> int:
 
 
 def was_killed(pid: int) -> bool:
-    """Whether our child `pid` was killed, which nothing in the jail can do to a process that stands still."""
+    """Return whether our child `pid` was killed, which nothing in the jail can do to a process that stands still."""
     try:
         change = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -68,7 +68,7 @@ def forget(pid: int) -> None:
 
 
 def stopped(pid: int) -> bool:
-    """Whether our child `pid` has stopped with all its threads; False for one that has ended."""
+    """Return whether our child `pid` has stopped with all its threads; False for one that has ended."""
     return stands_since(pid) != 0
 
 
@@ -123,7 +123,7 @@ def group_of(pid: int) -> int:
 
 
 def threads(pid: int) -> int:
-    """Number of threads of one of our children; 0 if it has ended."""
+    """Return the number of threads of one of our children; 0 if it has ended."""
     try:
         # A folder for each, besides "." and "..".
         return os.stat(f"/proc/{pid}/task").st_nlink - 2
@@ -132,7 +132,7 @@ def threads(pid: int) -> int:
 
 
 def asleep(pid: int) -> bool:
-    """Whether one of our children waits for something that is neither a processor nor the disk, or stands still."""
+    """Tell whether a child of ours waits for something other than a processor or the disk, or stands still."""
     return _stat(pid)[:1] in ([b"S"], [b"T"])
 
 

@@ -58,13 +58,13 @@ class Belongings:
     """Inode numbers of the outbox and of what stands behind stdout and stderr."""
 
     def may_map(self, path: str) -> bool:
-        """Whether a file of that path may be mapped: one of the own workspace, or of the read-only root."""
+        """Return whether a file of that path may be mapped: one of the own workspace, or of the read-only root."""
         if path.endswith(_GONE) or not path.startswith("/") or path.startswith(("/memfd:", "/dev/", "/SYSV")):
             return False
         return self.inside(path) or not path.startswith(self.base + "/")
 
     def inside(self, path: str) -> bool:
-        """Whether a path is in the own workspace."""
+        """Return whether a path is in the own workspace."""
         return path == self.workspace or path.startswith(self.workspace + "/")
 
 
@@ -102,7 +102,7 @@ path. They stay where they are, and need not be looked at after every call."""
 
 
 def visible(pid: int) -> bool:
-    """Whether this process may look at what `pid` holds."""
+    """Return whether this process may look at what `pid` holds."""
     try:
         os.close(os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC))
         return bool(os.listdir(f"/proc/{pid}/fd"))
@@ -204,7 +204,7 @@ def _memory_device() -> int:
 
 
 def shares_description(pid: int, other: int) -> bool:
-    """Whether `pid` and `other` have a file or device outside workspaces open together; True if none can tell."""
+    """Tell whether `pid` and `other` have a file or device outside workspaces open together; True if none can tell."""
     mine, theirs = _outside(pid), _outside(other)
     same = [
         (owner, fd)
@@ -236,7 +236,7 @@ def _outside(pid: int) -> dict[int, tuple[int, int]]:
 
 
 def _is_path(pid: int, fd: int) -> bool:
-    """Whether a descriptor is for the file's place only (`O_PATH`): it has neither position nor flags to share."""
+    """Tell whether a descriptor is for the file's place only (`O_PATH`): it has neither position nor flags to share."""
     with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as file:
         return bool(int(file.read().split(b"flags:")[1].split()[0], 8) & os.O_PATH)
 
@@ -279,7 +279,7 @@ def in_workspace(maps: list[Map], own: Belongings) -> list[Map]:
 
 
 def foreign_maps(pid: int, own: Belongings) -> bool:
-    """Whether `pid` has mapped a file of a workspace that is not its own."""
+    """Return whether `pid` has mapped a file of a workspace that is not its own."""
     paths = (each.path for each in _asked(pid, _QUERY_FILES, {}))
     return any(path.startswith(own.base + "/") and not own.inside(path) for path in paths)
 

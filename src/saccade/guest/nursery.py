@@ -41,7 +41,7 @@ _TOO_WIDE = frozenset(_WIDE_NAMES.split())
 
 
 def too_wide(path: str) -> bool:
-    """Whether a folder is never to be shown as a whole: a system folder, a home folder, or one that holds a home."""
+    """Tell whether a folder is never to be shown whole: a system folder, a home folder, or one that holds one."""
     real = os.path.realpath(path)
     home = os.path.realpath(os.path.expanduser("~"))
     return real in _TOO_WIDE or home == real or home.startswith(real + "/") or os.path.dirname(real) == "/home"
@@ -332,7 +332,7 @@ def _plan(
 
 
 def _readable_for(uid: int, paths: list[str], forker: Forker) -> bool:
-    """Whether user `uid` may read every one of `paths`."""
+    """Return whether user `uid` may read every one of `paths`."""
     pid = forker.fork()
     if pid == 0:
         try:

@@ -67,7 +67,7 @@ DRAWN = (Image.Image, Figure)
 
 
 def is_picture(thing: object) -> bool:
-    """Whether `thing` is a Pillow image, a matplotlib figure, or an array that looks like a picture."""
+    """Return whether `thing` is a Pillow image, a matplotlib figure, or an array that looks like a picture."""
     if isinstance(thing, DRAWN):
         return True
     return isinstance(thing, np.ndarray) and as_uint8(thing) is not None

@@ -55,7 +55,7 @@ class RepairPass:
 
 
 def compiles(code: str) -> bool:
-    """Whether `code` is a valid program; says nothing and warns of nothing."""
+    """Return whether `code` is a valid program; says nothing and warns of nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -196,7 +196,7 @@ def use_cv2(tree: ast.Module, context: RepairContext, log: Log) -> None:
 
 
 def _is_wrong(module: str) -> bool:
-    """Whether an import of this module can only have meant cv2."""
+    """Return whether an import of this module can only have meant cv2."""
     if module not in WRONG or module in sys.modules:
         return False
     try:

@@ -144,7 +144,7 @@ class ShownPictures:
         self.pictures.append({"source": source, "mode": pixels.mode, **size, "offset": offset, "path": path})
 
     def _same(self, known: dict[str, Any], pixels: Pixels) -> bool:
-        """Whether both pictures look the same; RGBA without any transparency is the same as RGB."""
+        """Return whether both pictures look the same; RGBA without any transparency is the same as RGB."""
         if (known["width"], known["height"]) != (pixels.width, pixels.height):
             return False
         if known["mode"] == pixels.mode:

@@ -92,7 +92,7 @@ def _name(ident: int, frame: FrameType, is_cell: Callable[[str], bool]) -> str:
 
 
 def _waits(frame: FrameType) -> bool:
-    """Whether a thread whose innermost frame this is waits to be woken by another one."""
+    """Return whether a thread whose innermost frame this is waits to be woken by another one."""
     code = frame.f_code
     if code is _WAIT:
         waiter = frame.f_locals.get("waiter")

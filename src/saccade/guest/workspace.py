@@ -163,7 +163,7 @@ def _equal(fd: int, copy: Copy) -> bool:
 
 
 def _is_zero(fd: int, start: int, end: int) -> bool:
-    """Whether the file holds nothing but zeros from `start` to `end`."""
+    """Return whether the file holds nothing but zeros from `start` to `end`."""
     while start < end:
         data, hole = _next_data(fd, start, end)
         for offset in range(data, hole, _CHUNK):
@@ -433,7 +433,7 @@ class Workspace:
         return folders
 
     def _is_it(self, folder: int, name: str, path: str, entry: Entry) -> bool:
-        """Whether `entry` is what had the path; a symlink's inode number may have been given out again."""
+        """Return whether `entry` is what had the path; a symlink's inode number may have been given out again."""
         old, target = self._index[path], self._targets.get(path)
         same = (old.kind, old.inode) == (entry.kind, entry.inode)
         return same and (target is None or readlink(name, dir_fd=folder) == target)

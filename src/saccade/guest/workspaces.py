@@ -152,7 +152,7 @@ class Workspaces:
         return mount
 
     def holds_any(self, path: str) -> bool:
-        """Whether there is any file or folder in a workspace, one without a name included."""
+        """Return whether there is any file or folder in a workspace, one without a name included."""
         there = os.statvfs(path)
         return there.f_files - there.f_ffree > 1
 

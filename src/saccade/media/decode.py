@@ -438,7 +438,7 @@ def suffix_of(mime: str) -> str:
 
 
 def named_as(kind: str, name: str) -> bool:
-    """Whether a file's name or address ends as those of `image` or `video` do."""
+    """Return whether a file's name or address ends as those of `image` or `video` do."""
     path = urlsplit(name).path if "://" in name else name
     return _KINDS.get(PurePosixPath(path).suffix.lower()) == kind
 
@@ -447,7 +447,7 @@ _SCHEMES = ("http://", "https://")
 
 
 def is_url(text: str) -> bool:
-    """Whether `text` is meant as an address of the web and not as a path."""
+    """Return whether `text` is meant as an address of the web and not as a path."""
     return text.lower().startswith(_SCHEMES)
 
 

@@ -75,7 +75,7 @@ def _too_large(url: str, size: int, most: int) -> TooLargeError:
 
 
 def _is_public(url: str) -> bool:
-    """Whether all addresses of the host are of the public internet; a host that does not resolve here counts as one."""
+    """Tell whether all addresses of the host are public; a host that does not resolve here counts as one."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_global

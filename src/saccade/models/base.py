@@ -203,7 +203,7 @@ def unclosed(text: str, stops: Iterable[str]) -> str | None:
 
 
 def can_be_inferred(stops: Iterable[str]) -> bool:
-    """Whether each of `stops` is a closing tag, so that `unclosed` can tell which one a server swallowed."""
+    """Return whether each of `stops` is a closing tag, so that `unclosed` can tell which one a server swallowed."""
     return all(_CLOSING_TAG.fullmatch(stop) for stop in stops)
 
 

@@ -49,7 +49,7 @@ class ErrorWords:
         )
 
     def says_context_is_full(self, words: str, *codes: str) -> bool:
-        """Whether a server's `words`, or one of its `codes` and types, say that a request does not fit the context."""
+        """Tell whether a server's `words`, or one of its `codes` and types, say that the context is too short."""
         if not self.full_context_codes.isdisjoint(codes):
             return True
         return bool(self.full_context) and _any_of(self.full_context).search(words) is not None

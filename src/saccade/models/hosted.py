@@ -295,10 +295,7 @@ class HostedModel(ABC):
         )
 
     def failure(self, error: Exception) -> SaccadeError | None:
-        """Return the error of ours for one of the client package.
-
-        None for what is no failure of connection or server.
-        """
+        """Return our error for a failure of connection or server that the client package raised; None for others."""
         address = str(self._client.base_url)
         return PackageErrors(self._package, self._key, self.name, address, self._provider.errors or COMMON)(error)
 

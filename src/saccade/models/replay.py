@@ -50,7 +50,7 @@ class ReplayModel:
         return completion_of(turn, self._model)
 
     async def close(self) -> None:
-        """Holds nothing that needs closing."""
+        """Do nothing: nothing is held that needs closing."""
 
     def _difference(self, messages: tuple[_Seen, ...]) -> str:
         if not self._turns:

@@ -52,7 +52,7 @@ class ScriptedModel:
         return speak(reply, request, self.name, on_text)
 
     async def close(self) -> None:
-        """Holds nothing that needs closing."""
+        """Do nothing: nothing is held that needs closing."""
 
     def _next(self, request: Request) -> Reply:
         if callable(self._script):

@@ -280,7 +280,7 @@ def _follows(before: Mapping[str, Any] | None, message: Mapping[str, Any]) -> bo
 
 
 def _helps(way: str, wire: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the messages hold what that way puts otherwise."""
+    """Return whether the messages hold what that way puts otherwise."""
     if way == "system":
         return any(message["role"] == "system" for message in wire)
     if way == "merged":
@@ -366,17 +366,17 @@ def openai_effort(model: str, sampling: Sampling) -> str:
 
 
 def openai_thinking(model: str, sampling: Sampling) -> Fields:
-    """For OpenAI's chat completions."""
+    """Return the fields for OpenAI's chat completions."""
     return {"reasoning_effort": openai_effort(model, sampling)}
 
 
 def responses_thinking(model: str, sampling: Sampling) -> Fields:
-    """For the Responses API."""
+    """Return the fields for the Responses API."""
     return {"reasoning": {"effort": openai_effort(model, sampling)}}
 
 
 def azure_thinking(model: str, sampling: Sampling) -> Fields:
-    """For Azure, whose deployments have names of their own."""
+    """Return the fields for Azure, whose deployments have names of their own."""
     level = _level(model, sampling)
     return {"reasoning_effort": "none" if level == "off" else level}
 
@@ -385,7 +385,7 @@ def azure_thinking(model: str, sampling: Sampling) -> Fields:
 
 
 def compatible_thinking(model: str, sampling: Sampling) -> Fields:
-    """For any other server of chat completions: OpenRouter's and Alibaba's fields, or OpenAI's."""
+    """Return the fields for any other server of chat completions: OpenRouter's and Alibaba's fields, or OpenAI's."""
     value, address = sampling.reasoning, model.partition("@")[2]
     if "openrouter.ai" in address:
         own: Fields = {"max_tokens": value} if isinstance(value, int) else {"effort": value}
@@ -441,7 +441,7 @@ def _family(model: str) -> _Family | None:
 
 
 def template_thinking(model: str, sampling: Sampling) -> Fields:
-    """For vLLM and SGLang, by the name of the checkpoint."""
+    """Return the fields for vLLM and SGLang, by the name of the checkpoint."""
     level, family = _level(model, sampling), _family(model)
     thinks = level != "off"
     if family is None:
@@ -479,7 +479,7 @@ _LEAST_BUDGET: Final = 1024
 
 
 def anthropic_thinking(model: str, sampling: Sampling) -> Fields:
-    """For Anthropic's messages; a budget comes on top of the default limit of tokens."""
+    """Return the fields for Anthropic's messages; a budget comes on top of the default limit of tokens."""
     name, value = _base(model), sampling.reasoning
     if value == "off":
         return {} if _CLAUDE_PLAIN.match(name) else {"thinking": {"type": "disabled"}}
@@ -509,7 +509,7 @@ _GEMINI_BUDGETS: Final = {"off": 0, "low": 1024, "medium": 8192, "high": 24576}
 
 
 def gemini_thinking(model: str, sampling: Sampling) -> Fields:
-    """For Gemini: the field `thinking_config`."""
+    """Return the fields for Gemini: the field `thinking_config`."""
     name, value = _base(model), sampling.reasoning
     always = "pro" in name
     if _GEMINI_PLAIN.match(name):

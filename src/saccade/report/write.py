@@ -123,7 +123,7 @@ def training(runs: Sequence[TrainingCurves]) -> Section | None:
 
 
 def _ever(name: str, runs: Sequence[TrainingCurves]) -> bool:
-    """Whether a number is ever another than zero."""
+    """Return whether a number is ever another than zero."""
     return any(value for run in runs for known in (name, VALIDATION + name) for _, value in run.points.get(known, ()))
 
 

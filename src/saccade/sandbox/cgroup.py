@@ -370,7 +370,7 @@ def sweep(prefix: str = PREFIX) -> list[str]:
 
 
 def _owner_is_dead(name: str) -> bool:
-    """Whether the process that a folder's name gives has ended; False for one that this process cannot see."""
+    """Return whether the process that a folder's name gives has ended; False for one that this process cannot see."""
     parts = name.split("-")[-4:]
     if len(parts) != 4 or not (parts[0].isdigit() and parts[1].isdigit()) or parts[2] != _pid_namespace():
         return False

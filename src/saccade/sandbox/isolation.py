@@ -164,7 +164,7 @@ class Isolation(BaseModel):
         return tuple(state.layer.value for state in self.layers if state.on)
 
     def is_on(self, layer: Layer) -> bool:
-        """Whether that layer is on."""
+        """Return whether that layer is on."""
         return layer.value in self.names
 
     def require(self, layers: Iterable[Layer]) -> None:

@@ -320,7 +320,7 @@ class Link:
             raise
 
     async def _was_killed(self) -> bool:
-        """Whether a fault is the end of the session: a killed process closes its socket before others hear of it."""
+        """Tell whether a fault ends the session: a killed process closes its socket before others hear of it."""
         await asyncio.wait((self._gone,), timeout=DEATH_SECONDS)
         return self.ended
 
@@ -480,7 +480,7 @@ class Link:
             leaf.rest()
 
     def _is_idle(self, leaf: Leaf) -> bool:
-        """Whether `leaf` waits for the next call, and nobody waits for it."""
+        """Return whether `leaf` waits for the next call, and nobody waits for it."""
         prepared = self._prepared is not None and self._prepared.done()
         return leaf is self._leaf and prepared and not self._calling and not self.ended
 

@@ -54,7 +54,7 @@ class PooledHost:
         return self.taken / max(1, self.box.max_sessions)
 
     async def has_room(self, count: int, spare: int = 0) -> bool:
-        """Whether `count` sessions more may be asked for; `spare` must then be left to this pool."""
+        """Return whether `count` sessions more may be asked for; `spare` must then be left to this pool."""
         if self.taken + count + spare > self.box.max_sessions:
             return False
         if self.filled:

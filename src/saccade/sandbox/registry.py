@@ -56,12 +56,12 @@ def sandbox_at(where: str, limits: Limits, *, wait: float | None = None) -> Sand
 
 
 def is_local(where: str) -> bool:
-    """Whether `where` names the sandbox of this machine."""
+    """Return whether `where` names the sandbox of this machine."""
     return _split(where)[0] in ("local", "local@1")
 
 
 def has_own_limits(where: str) -> bool:
-    """Whether the sandbox at `where` has the limits of its server, whatever the settings say."""
+    """Return whether the sandbox at `where` has the limits of its server, whatever the settings say."""
     return _split(where)[0] in ("remote", "remote@1")
 
 

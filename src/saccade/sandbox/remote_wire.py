@@ -150,5 +150,5 @@ def texts(fields: WireFields, name: str, *, most: int = MAX_BLOBS) -> tuple[str,
 
 
 def is_hex(value: object, digits: int) -> bool:
-    """Whether `value` is a string of exactly that many lower-case hexadecimal digits."""
+    """Return whether `value` is a string of exactly that many lower-case hexadecimal digits."""
     return isinstance(value, str) and len(value) == digits and _HEX.match(value) is not None

@@ -178,7 +178,7 @@ def filled(
 
 
 def wants_text(schema: Mapping[str, Any]) -> bool:
-    """Whether any argument may be a text, and so a picture."""
+    """Return whether any argument may be a text, and so a picture."""
     return any(_may_be_text(given) for given in schema.get("properties", {}).values())
 
 

@@ -619,7 +619,7 @@ class MatchTemplate(Tool[MatchTemplateArguments, MatchTemplateResult]):
     cost = Cost.MEDIUM
 
     def run(self, arguments: MatchTemplateArguments, context: ToolContext) -> ToolOutcome[MatchTemplateResult]:
-        """Correlate in grey, take peaks."""
+        """Correlate the template with the region in grey and return the peaks."""
         seen = look(arguments, context)
         source = context.image(arguments.template_image)
         box = pixel_box(arguments.template_box, arguments.units, source.size, _MIN_SIDE)

@@ -213,7 +213,7 @@ class Rates:
         return wilson(total / weight * len(inside), len(inside))
 
     def _by_task(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Sums over the samples of each task: tasks × columns."""
+        """Return sums over the samples of each task: tasks × columns."""
         sums = [np.bincount(self._places, weights=column, minlength=self._tasks) for column in values]
         return np.stack(sums, axis=1)
 

@@ -394,7 +394,7 @@ def reasoning_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
 
 
 def states(text: str, gold: str) -> bool:
-    """Whether a line of `text` is `gold`, ends with it as a result (`total = 7`), or holds it as a long enough word."""
+    """Tell whether a line is `gold`, ends with it as a result (`total = 7`), or holds it as a long enough word."""
     target = folded(gold)
     if not target:
         return False
@@ -433,7 +433,7 @@ def _printed(run: Execution) -> str:
 
 
 def _is_wordy(text: str) -> bool:
-    """Whether it has letters enough that it hardly stands in a line by chance; yes and no do."""
+    """Return whether it has letters enough that it hardly stands in a line by chance; yes and no do."""
     return sum(letter.isalpha() for letter in text) >= _SHORTEST and text not in _COMMON
 
 

@@ -301,7 +301,7 @@ class _RunSummary:
 
 
 def over(trajectory: Trajectory) -> bool:
-    """Whether the episode came to an end of its own; one that was lost or cancelled says nothing of the model."""
+    """Tell whether the episode came to an end of its own; one that was lost or cancelled says nothing of the model."""
     return trajectory.stop is not None and not trajectory.lost and trajectory.stop is not StopReason.CANCELLED
 
 

@@ -381,7 +381,7 @@ class _Walk:
         return any(self.is_computed(child) for child in ast.iter_child_nodes(node))
 
     def is_result(self, node: ast.expr) -> bool:
-        """Whether the value of this last expression of a cell is a number that was computed."""
+        """Return whether the value of this last expression of a cell is a number that was computed."""
         if isinstance(node, ast.Call) and not self._measures(node.func):
             return False  # such as plt.imshow(...), whose value nobody asked for
         return self.is_computed(node)
@@ -473,7 +473,7 @@ class _Walk:
         return {fact for fact, yes in facts.items() if yes}
 
     def _differ(self, left: ast.expr, right: ast.expr) -> bool:
-        """Whether both are pictures, and not the same one (channels of a picture are it)."""
+        """Return whether both are pictures, and not the same one (channels of a picture are it)."""
         one, other = self._picture(left), self._picture(right)
         return bool(one and other and one != other)
 
@@ -609,7 +609,7 @@ def _corrected(
 
 
 def _enlarged(shown: list[ImagePart], looked: list[Region], trajectory: Trajectory) -> bool:
-    """Whether a picture is larger than a part that was cut out, or else than the smallest of the task's pictures."""
+    """Tell whether a picture is larger than a part cut out, or else than the smallest of the task's pictures."""
     areas = [(region.box[2] - region.box[0]) * (region.box[3] - region.box[1]) for region in looked]
     areas = areas or [item.part.width * item.part.height for item in trajectory.task.media]
     return not areas or any(part.width * part.height > min(areas) for part in shown)

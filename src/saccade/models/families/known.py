@@ -62,7 +62,7 @@ class QwenVl(ModelFamily):
         )
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
-        """Count from the size; no pixel is read."""
+        """Return the tokens of a picture of this size; no pixel is read."""
         # The options are named for transformers before 5.11, which cannot do without.
         patches = int(image_processor.get_number_of_image_patches(height, width, {}))
         return patches // int(image_processor.merge_size) ** 2

@@ -115,7 +115,7 @@ _NEEDS_NONE: Final = re.compile(r"(models/)?gemini-[12][.-]")
 
 
 def takes_stops(stops: tuple[str, ...]) -> bool:
-    """Whether `stops` are sent, because the one that was swallowed can be inferred; else the client cuts."""
+    """Return whether `stops` are sent, because the one that was swallowed can be inferred; else the client cuts."""
     return bool(stops) and can_be_inferred(stops) and len(stops) <= _MOST_STOPS
 
 

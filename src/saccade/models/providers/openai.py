@@ -232,7 +232,7 @@ class Server(Provider):
 
 
 def takes_stops(server: Server, stops: tuple[str, ...]) -> bool:
-    """Whether `stops` are sent, because the text can be put together exactly afterwards; else the client cuts."""
+    """Tell whether `stops` are sent, because the text can be put together exactly afterwards; else the client cuts."""
     if not stops or not server.stops:
         return False
     return server.names_stop or (can_be_inferred(stops) and len(stops) <= _MOST_STOPS)
@@ -519,7 +519,7 @@ def _without_ids(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bounded(request: Request) -> bool:
-    """Whether the most tokens of the answer come from an episode's limits."""
+    """Return whether the most tokens of the answer come from an episode's limits."""
     return request.room is not None and request.max_tokens != request.sampling.max_tokens
 
 

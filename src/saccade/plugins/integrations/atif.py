@@ -295,7 +295,7 @@ def _metrics(turn: Turn) -> Row:
 
 
 def _totals(turns: Iterable[Turn], steps: int) -> Row:
-    """Sums over the turns; left out where one of them does not say."""
+    """Return sums over the turns, left out where one of them does not say."""
     counts = {f"total_{name}": [getattr(turn.tokens, field) for turn in turns] for name, field in COUNTS.items()}
     counts["total_cost_usd"] = [turn.dollars for turn in turns]
     sums: dict[str, Any] = {name: sum(values) for name, values in counts.items() if None not in values}

@@ -92,7 +92,7 @@ WITHHELD: Final = (StopReason.MODEL_DECLINED, StopReason.FILTERED)
 
 
 def cut_off(trajectory: Trajectory) -> bool:
-    """Whether a limit ended the episode before there was an answer."""
+    """Return whether a limit ended the episode before there was an answer."""
     ends = (StopReason.ANSWERED, StopReason.NO_ACTION, StopReason.EMPTY, *WITHHELD)
     return trajectory.stop not in ends
 

@@ -202,7 +202,7 @@ def located(source: str) -> str:
 
 
 def exact_floats(settings: RlSettings) -> bool:
-    """Whether everything is computed in float32."""
+    """Return whether everything is computed in float32."""
     precision = settings.model.precision
     return precision == "float32" or (precision == "auto" and verl_of(settings).device == "cpu")
 

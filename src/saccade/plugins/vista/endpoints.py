@@ -1,4 +1,4 @@
-"""Share the ground of tools behind endpoints: ask, read the reply, and ask once more if its form is wrong."""
+"""Ask an endpoint for a tool, read the reply, and ask once more if its form is wrong."""
 
 from __future__ import annotations
 

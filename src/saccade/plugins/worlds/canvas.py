@@ -80,7 +80,7 @@ def put_text_centred(
 
 
 def overlaps(a: Box, b: Box, gap: int = 0) -> bool:
-    """Whether two boxes come nearer to each other than `gap` pixels."""
+    """Return whether two boxes come nearer to each other than `gap` pixels."""
     return a[0] < b[2] + gap and b[0] < a[2] + gap and a[1] < b[3] + gap and b[1] < a[3] + gap
 
 
@@ -207,7 +207,7 @@ def parts(view: ViewBox, n: int) -> list[ViewBox]:
 
 
 def holds_middle(view: ViewBox, box: tuple[float, float, float, float]) -> bool:
-    """Whether the middle half of `box` is in the view: what stands in the middle of a sign can then be read."""
+    """Return whether the middle half of `box` is in the view: what stands in the middle of a sign can then be read."""
     width, height = (box[2] - box[0]) / 4, (box[3] - box[1]) / 4
     across = view[0] <= box[0] + width and box[2] - width <= view[2]
     return across and view[1] <= box[1] + height and box[3] - height <= view[3]

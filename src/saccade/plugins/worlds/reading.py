@@ -168,7 +168,7 @@ def upright(rgb: np.ndarray, sideways: bool) -> np.ndarray:
 
 
 def is_sideways(rgb: np.ndarray) -> bool:
-    """Whether the bars lie: the left axis has no ticks, for its values stand at the bottom."""
+    """Return whether the bars lie: the left axis has no ticks, for its values stand at the bottom."""
     column, top, foot = left_spine(rgb)
     beside = rgb[top : foot + 1, column - 3]
     return not np.any(beside != commonest(beside))
@@ -388,7 +388,7 @@ def meeting(a: tuple[float, float], b: tuple[float, float]) -> Spot:
 
 
 def in_acute(at: Spot, across: tuple[float, float], along: tuple[float, float]) -> bool:
-    """Whether a place is in one of the two acute of the four angles between crossing lines."""
+    """Return whether a place is in one of the two acute of the four angles between crossing lines."""
     centre = meeting(across, along)
     first, second = (np.array([-np.sin(line[1]), np.cos(line[1])]) for line in (across, along))
     if first @ second < 0:

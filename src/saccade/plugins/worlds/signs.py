@@ -327,7 +327,7 @@ def _asked(rng: Rng, inside: list[str], count: int) -> list[str]:
 
 
 def _is_clear(box: Box, window: ViewBox) -> bool:
-    """Whether it is out of question if the sign counts: cut on one side at most, and not by about a quarter."""
+    """Return whether it is out of question if the sign counts: cut on one side at most, and not by about a quarter."""
     size = box[2] - box[0]
     cut = [(window[0] - box[0]) / size, (window[1] - box[1]) / size]
     cut += [(box[2] - window[2]) / size, (box[3] - window[3]) / size]

@@ -462,7 +462,7 @@ def _numbers(point: TokenPoint) -> tuple[Mean | None, ...]:
 
 
 def _partial(point: TokenPoint) -> bool:
-    """Whether a number of it is a mean over a part of its samples."""
+    """Return whether a number of it is a mean over a part of its samples."""
     known = (point.accuracy, *_numbers(point))
     return any(number is not None and number.samples < point.samples for number in known)
 

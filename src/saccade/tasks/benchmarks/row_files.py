@@ -383,7 +383,7 @@ class MediaFiles:
             raise FieldError("media", self.absent(value))
 
     def _lies(self, value: str) -> bool:
-        """Whether a file of that path is there; a folder that is asked for often is listed once, which costs less."""
+        """Tell whether a file of that path exists; a folder asked for often is listed once, which costs less."""
         file = os.path.join(self.folder, value)
         folder, name = os.path.split(file)
         if (listed := self._listed.get(folder)) is not None:

@@ -407,7 +407,7 @@ class DelimitedTable:
 
 
 def _filled(cells: Iterable[str]) -> bool:
-    """Whether a row holds more than blanks, and the marks with which some programs end a file."""
+    """Return whether a row holds more than blanks, and the marks with which some programs end a file."""
     return any(cell.strip("\0\x1a \t") for cell in cells)
 
 

@@ -141,7 +141,7 @@ def _repeats(look: _Look | None, known: _Look | None) -> bool:
 
 
 def _is_cut(picture: Image.Image, earlier: Image.Image) -> bool:
-    """Whether it is nearly all of `earlier`, pixel for pixel."""
+    """Return whether it is nearly all of `earlier`, pixel for pixel."""
     shares = picture.width / earlier.width, picture.height / earlier.height
     if not (min(shares) >= NEARLY_WHOLE and max(shares) <= 1):
         return False
@@ -260,7 +260,7 @@ class AnswerGrading:
         return trajectory.with_scores([score])
 
     def is_open(self, task: Task) -> bool:
-        """Whether only a model can say that an answer to `task` is wrong."""
+        """Return whether only a model can say that an answer to `task` is wrong."""
         return task.is_open or not set(self.open_tags).isdisjoint((*task.tags, "*"))
 
 

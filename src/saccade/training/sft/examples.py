@@ -126,7 +126,7 @@ class ManyStores:
         return any(sha256 in store for store in self._stores)
 
     def damaged(self, part: Part) -> bool:
-        """Whether a stored picture has other bytes than when it was stored, as a copy that broke off; reads it once."""
+        """Tell whether a stored picture's bytes have changed, as in a copy that broke off; reads it once."""
         if not isinstance(part, ImagePart):
             return False
         if part.sha256 not in self._whole:

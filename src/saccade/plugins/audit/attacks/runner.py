@@ -414,7 +414,7 @@ class AttackRunner:
         await self._stack.aclose()
 
     async def has(self, layer: Layer) -> bool:
-        """Whether the attacked sandbox has that isolation layer."""
+        """Return whether the attacked sandbox has that isolation layer."""
         if self._sandbox is None:
             await self._start()
         assert self._sandbox is not None

@@ -45,7 +45,7 @@ class ChartMark:
 
 
 def same_colour(a: Rgb, b: Rgb) -> bool:
-    """Whether two colours are one to the eye of a reader of charts."""
+    """Return whether two colours are one to the eye of a reader of charts."""
     return max(abs(x - y) for x, y in zip(a, b, strict=True)) <= 30
 
 
@@ -430,7 +430,7 @@ def _shades(rgb: PixelArray, colour: Rgb, ground: Rgb) -> PixelArray:
 
 
 def _is_stroke(ink: NDArray[np.bool_]) -> bool:
-    """Whether each column has ink in one place, and no more of it than slope and a pen or markers need."""
+    """Return whether each column has ink in one place, and no more of it than slope and a pen or markers need."""
     columns = np.flatnonzero(ink.any(axis=0))
     part = ink[:, columns]
     tops, ends = part.argmax(axis=0), len(part) - part[::-1].argmax(axis=0)

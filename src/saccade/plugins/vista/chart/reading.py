@@ -140,7 +140,7 @@ class BarFrame:
         return high - low
 
     def rests(self, box: PixelBox) -> bool:
-        """Whether one end of a bar is on the base line."""
+        """Return whether one end of a bar is on the base line."""
         return min(abs(end - self.base) for end in self.ends(box)) <= _LEVEL
 
 
@@ -174,7 +174,7 @@ def read_bars(
 
 
 def _goes_on(rgb: PixelArray, bar: ColourShape, *, standing: bool) -> bool:
-    """Whether the colour of a bar is found beyond one of its ends: something was drawn over it, and it is longer."""
+    """Tell whether a bar's colour is found beyond one of its ends: something covers it, and it is longer."""
     left, top, right, bottom = bar.box
     if standing:
         sides = (
@@ -277,7 +277,7 @@ def _bars(boxes: Sequence[ColourShape], frame: BarFrame) -> list[ColourShape]:
 
 
 def _is_chart(bars: Sequence[ColourShape], boxes: Sequence[ColourShape], frame: BarFrame) -> bool:
-    """Whether rectangles are bars: columns that end differently, none of their kind elsewhere, based where they may be.
+    """Tell whether rectangles are bars: columns of different ends, none of their kind elsewhere, at a base.
 
     Patches of a legend, cells of a table or a heat map and markers end alike; boxes of a box plot stand anywhere.
     """
@@ -513,7 +513,7 @@ def _parts(rgb: PixelArray, line: TextLine) -> list[TextLine]:
 
 
 def _fits(words: Sequence[str], number: int, gap: tuple[int, int], width: int) -> bool:
-    """Whether the texts to both sides of a gap are as wide as their letters need: else something else stands there."""
+    """Tell whether the texts on both sides of a gap are as wide as their letters need, with nothing else there."""
     before, after = len(" ".join(words[:number])), len(" ".join(words[number:]))
     share = gap[0] / max(1, gap[0] + width - gap[1])
     return min(share / before, (1 - share) / after) * (before + after) > 0.5
@@ -619,7 +619,7 @@ def _whole(lines: Sequence[TextLine], rgb: PixelArray, hidden: PixelBox | None) 
 
 
 def _follows(rgb: PixelArray, line: TextLine) -> bool:
-    """Whether something stands so near before a lying text that it is a word of it which was not read."""
+    """Return whether something stands so near before a lying text that it is a word of it which was not read."""
     left, top, right, bottom = line.box
     height, near = bottom - top, max(0, left - bottom + top)
     if height > right - left or _slant(line) > _SLANTED:
@@ -665,13 +665,13 @@ def _curves(
 
 
 def _is_level(ink: NDArray[np.bool_]) -> bool:
-    """Whether a stroke is as likely a line of the frame or of the grid: it neither rises nor falls."""
+    """Return whether a stroke is as likely a line of the frame or of the grid: it neither rises nor falls."""
     tops = ink.argmax(axis=0)[ink.any(axis=0)]
     return bool(np.mean(np.abs(tops - np.median(tops)) <= _LEVEL) > 0.9)
 
 
 def _ends_at(ink: NDArray[np.bool_], places: Sequence[Place]) -> bool:
-    """Whether a curve begins and ends where a label is or could be: the ends of slanted labels are not surely known."""
+    """Tell whether a curve begins and ends where a label is or could be; ends of slanted labels are uncertain."""
     columns, pitch = np.flatnonzero(ink.any(axis=0)), min(b.at - a.at for a, b in pairwise(places))
     steps = [(end - places[0].at) / pitch for end in (float(columns[0]), float(columns[-1]))]
     return all(abs(step - round(step)) * pitch <= 8 for step in steps)

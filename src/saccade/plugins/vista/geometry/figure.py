@@ -260,7 +260,7 @@ def fit(residuals: Sequence[Residual], columns: dict[str, int], start: Array, fr
 
 
 def is_fixed(solution: Fit, quantity: Residual, columns: dict[str, int]) -> bool:
-    """Whether the statements fix a quantity at a solution."""
+    """Return whether the statements fix a quantity at a solution."""
     gradient = _jacobian([quantity], columns, solution.vector)[0]
     value = abs(float(quantity(State(columns, solution.vector[None]))[0]))
     # In units of the unknowns themselves, or a figure of kilometres would be free where one of metres is not.

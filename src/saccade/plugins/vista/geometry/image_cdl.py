@@ -125,7 +125,7 @@ _UNREAD: Final = DiagramReading("unknown", {})
 
 
 def _stray(figure: PixelArray, shown: PixelArray, size: float) -> bool:
-    """Whether there is a line besides those shown: longer than marks of angles and of equal sides are."""
+    """Return whether there is a line besides those shown: longer than marks of angles and of equal sides are."""
     rest = np.asarray(figure & (1 - shown), np.uint8)
     count, _, stats, _ = cv2.connectedComponentsWithStats(rest, connectivity=8)
     return any(max(stats[part][2:4]) > max(_LETTER, _STRAY * size) for part in range(1, count))
@@ -197,7 +197,7 @@ def _towards(a: Point, b: Point) -> Point:
 
 
 def _inked(figure: PixelArray, x: float, y: float) -> bool:
-    """Whether there is ink at a place or a pixel next to it."""
+    """Return whether there is ink at a place or a pixel next to it."""
     column, row = round(x), round(y)
     part = figure[max(0, row - 1) : row + 2, max(0, column - 1) : column + 2]
     return bool(part.any())
@@ -209,13 +209,13 @@ def _cosine(a: Point, corner: Point, b: Point) -> float:
 
 
 def _is_drawn(figure: PixelArray, a: Point, b: Point) -> bool:
-    """Whether a line joins two corners."""
+    """Return whether a line joins two corners."""
     steps = np.linspace(0, 1, max(8, round(dist(a, b) / 4)))
     return float(np.mean([_inked(figure, a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1])) for t in steps])) > _DRAWN
 
 
 def _is_square(figure: PixelArray, a: Point, corner: Point, b: Point) -> bool:
-    """Whether the small square of a right angle stands at a corner."""
+    """Return whether the small square of a right angle stands at a corner."""
     u, v = _towards(corner, a), _towards(corner, b)
     if abs(_cosine(a, corner, b)) > 0.034:
         return False
@@ -231,7 +231,7 @@ def _is_square(figure: PixelArray, a: Point, corner: Point, b: Point) -> bool:
 
 
 def _has_stroke(figure: PixelArray, a: Point, b: Point) -> bool:
-    """Whether one short stroke crosses the middle of a side."""
+    """Return whether one short stroke crosses the middle of a side."""
     middle, u = _midpoint(a, b), _towards(a, b)
     normal = (-u[1], u[0])
 

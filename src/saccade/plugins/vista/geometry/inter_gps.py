@@ -150,7 +150,7 @@ class _Problem:
 
 
 def _lies(sketch: Mapping[str, Place], p: str, a: str, b: str) -> bool:
-    """Whether p is drawn between a and b, next to their line by less than a fiftieth of its length."""
+    """Return whether p is drawn between a and b, next to their line by less than a fiftieth of its length."""
     if not {p, a, b} <= sketch.keys():
         return False
     (px, py), (ax, ay), (bx, by) = sketch[p], sketch[a], sketch[b]
@@ -289,7 +289,7 @@ def _set_radii(figure: PlaneFigure, start: Array) -> None:
 
 
 def _proper(solution: Fit, figure: PlaneFigure, sketch: Mapping[str, Place]) -> bool:
-    """Whether no line has shrunk to a point, and no corner of a polygon or angle of the sketch has become straight."""
+    """Tell whether no line has shrunk to a point, and no corner of a polygon or angle has become straight."""
     state = State(figure.columns, solution.vector[None])
     lengths = [float(state.length(*sorted(pair))[0]) for pair in figure.lines]
     if lengths and min(lengths) <= 1e-3 * max(lengths):

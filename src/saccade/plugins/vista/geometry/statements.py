@@ -123,7 +123,7 @@ def similar(term: Term, figure: PlaneFigure) -> list[Residual]:
 
 
 def congruent(term: Term, figure: PlaneFigure) -> list[Residual]:
-    """Whether they are similar, and of one size."""
+    """Return whether they are similar, and of one size."""
     if any(arg.head in ("Line", "Angle") for arg in term.args):
         raise FormError("lines and angles are equal, not congruent: write Equals")
     first, second = (polygon(arg, figure) for arg in term.args)

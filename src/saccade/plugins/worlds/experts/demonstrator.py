@@ -84,7 +84,7 @@ def _constants(statement: ast.stmt, choices: Sequence[str], last: bool) -> Itera
 
 
 def _is_label(node: ast.AST, child: ast.AST) -> bool:
-    """Whether `child` is a word printed before something, or an index: those are not from the question either."""
+    """Tell whether `child` is a word printed before something, or an index: those are not from the question either."""
     printed = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     index = isinstance(node, ast.Subscript) and _is_number(getattr(child, "value", None))
     return isinstance(child, ast.Constant) and (printed or index)
@@ -163,7 +163,7 @@ class Demonstrator:
         return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=self.name)
 
     async def close(self) -> None:
-        """Holds nothing that needs closing."""
+        """Do nothing: nothing is held that needs closing."""
 
     def _seen(self, messages: tuple[Message, ...]) -> Seen | None:
         if len(messages) == 1:
@@ -186,7 +186,7 @@ def first_action(plan: Plan) -> Action:
 
 
 def is_looked_for(task: Task) -> bool:
-    """Whether the task is to be answered by eye, from a crop."""
+    """Return whether the task is to be answered by eye, from a crop."""
     return is_search(task.source, len(task.evidence))
 
 
@@ -294,7 +294,7 @@ class SolverModel:
         return turn
 
     async def close(self) -> None:
-        """Holds nothing that needs closing."""
+        """Do nothing: nothing is held that needs closing."""
 
     def _program(self) -> str | None:
         """Return the program, or None if there is none for this question in this dialect."""

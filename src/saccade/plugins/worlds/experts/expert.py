@@ -290,7 +290,7 @@ class Expert:
         return turn
 
     async def close(self) -> None:
-        """Holds nothing that needs closing."""
+        """Do nothing: nothing is held that needs closing."""
 
     def _seen(self, messages: tuple[Message, ...]) -> Seen:
         shown = sum(len(message.media) for message in messages)

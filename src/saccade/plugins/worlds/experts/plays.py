@@ -328,7 +328,7 @@ def _error_in(text: str) -> str | None:
 
 
 def _says_nothing(dialect: Dialect, text: str, before: int) -> bool:
-    """Whether this is how the dialect shows a call that ended well and neither printed nor showed anything."""
+    """Return whether this is how the dialect shows a call that ended well and neither printed nor showed anything."""
     return text.endswith(dialect.observe(Execution(status=Status.OK), before).message.text)
 
 
@@ -370,7 +370,7 @@ class Window:
 
 
 def can_crop(part: ExpertPart, left: int) -> bool:
-    """Whether looking at the evidence answers the question, within `left` turns."""
+    """Return whether looking at the evidence answers the question, within `left` turns."""
     scene = part.scene
     places = windows(part, left - 1 - unseen(part))
     if not part.actions.codes:
@@ -380,19 +380,19 @@ def can_crop(part: ExpertPart, left: int) -> bool:
 
 
 def can_compute(part: ExpertPart, left: int) -> bool:
-    """Whether the task's program can be run, within `left` turns."""
+    """Return whether the task's program can be run, within `left` turns."""
     program = part.scene.task.program
     short = program is not None and len(program) <= part.scene.settings.longest_program
     return part.actions.codes and short and left >= 2
 
 
 def unseen(part: ExpertPart) -> bool:
-    """Whether the dialect shows no picture before the program does: then a crop needs a look at the whole first."""
+    """Tell whether the dialect shows no picture before the program does; a crop then needs a whole view first."""
     return part.scene.opening.pictures == 0
 
 
 def _is_part(place: Window, picture: ImagePart) -> bool:
-    """Whether there is anything to cut away: a crop of nearly everything shows nothing new."""
+    """Return whether there is anything to cut away: a crop of nearly everything shows nothing new."""
     return 2 * area(place.target) <= picture.width * picture.height
 
 

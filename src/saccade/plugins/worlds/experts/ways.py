@@ -51,7 +51,7 @@ class ToolStrategy:
     play: Callable[[ExpertPart], Consulting]
 
     def possible(self, part: ExpertPart, left: int) -> bool:
-        """Whether it fits the sample, its tools are on offer, and its calls and an answer fit in `left` turns."""
+        """Tell whether it fits the sample, its tools are on offer, and its calls and an answer fit in `left` turns."""
         return (
             not part.actions.codes
             and part.actions.tools.issuperset(self.tools)
@@ -101,7 +101,7 @@ def is_world(*names: str, kinds: tuple[str, ...] = ()) -> Callable[[ExpertPart],
 
 
 def near(text: str, gold: str, part: float) -> bool:
-    """Whether two texts are numbers that differ by at most `part` of the second."""
+    """Return whether two texts are numbers that differ by at most `part` of the second."""
     try:
         return abs(float(text) - float(gold)) <= part * abs(float(gold))
     except ValueError:

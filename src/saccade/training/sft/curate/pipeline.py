@@ -274,7 +274,7 @@ class FilterBranch(Settings):
     without: TaskPattern = TaskPattern()
 
     def has(self, task: Task) -> bool:
-        """Whether the filter looks at trajectories of this task; others pass it by."""
+        """Return whether the filter looks at trajectories of this task; others pass it by."""
         return (not self.only or self.only.has(task)) and not self.without.has(task)
 
 

@@ -255,7 +255,7 @@ def _turns(messages: Sequence[Message], dialect: Dialect) -> list[Turn]:
 
 
 def _is_continued(dialect: Dialect) -> bool:
-    """Whether observations continue the assistant's message; a dialect without tools has none."""
+    """Return whether observations continue the assistant's message; a dialect without tools has none."""
     try:
         return dialect.observe(Execution(status=Status.OK), 0).message.role == "assistant"
     except ValueError:

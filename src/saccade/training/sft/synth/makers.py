@@ -335,7 +335,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _cuts_out(node: ast.AST) -> bool:
-    """Whether it is `image[a:b, c:d]`."""
+    """Return whether it is `image[a:b, c:d]`."""
     return (
         isinstance(node, ast.Subscript)
         and isinstance(node.slice, ast.Tuple)

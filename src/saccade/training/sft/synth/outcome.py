@@ -160,7 +160,7 @@ _OUTAGE: dict[str, type[SaccadeError]] = {
 
 
 def may_pass(made: Made) -> bool:
-    """Whether the job failed for a reason that may be gone the next time."""
+    """Return whether the job failed for a reason that may be gone the next time."""
     return made.discarded in _OUTAGE or made.discarded == StopReason.CANCELLED.value
 
 

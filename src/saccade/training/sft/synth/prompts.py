@@ -57,7 +57,7 @@ def graded(trajectory: Trajectory, *, exactly: bool) -> Trajectory:
 
 
 def is_right(trajectory: Trajectory) -> bool:
-    """Whether the score `correct` is 1."""
+    """Return whether the score `correct` is 1."""
     return any(score.name == CORRECT and score.value == 1.0 for score in trajectory.scores)
 
 

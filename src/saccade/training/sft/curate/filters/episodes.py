@@ -269,13 +269,13 @@ class ErrorTurns(FilterSettings):
 
 
 def is_error(turn: Turn) -> bool:
-    """Whether a turn holds no action, or what it ran did not end well."""
+    """Return whether a turn holds no action, or what it ran did not end well."""
     failed = turn.execution is not None and turn.execution.status is not Status.OK
     return failed or isinstance(turn.action, ParseError)
 
 
 def _recovered(turns: tuple[Turn, ...]) -> bool:
-    """Whether the error of the first of `turns` is made good by a later one."""
+    """Return whether the error of the first of `turns` is made good by a later one."""
     if isinstance(turns[0].action, ParseError):
         return any(not isinstance(turn.action, ParseError) for turn in turns[1:])
     return any(turn.execution is not None and turn.execution.status is Status.OK for turn in turns[1:])

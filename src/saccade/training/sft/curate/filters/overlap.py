@@ -150,7 +150,7 @@ class Fingerprint:
     """RGB of 8x8 cells, row by row."""
 
     def near(self, other: Fingerprint, bits: int, colour: float) -> bool:
-        """Whether at most `bits` bits differ, and the mean difference of colours is at most `colour` (of 255)."""
+        """Tell whether at most `bits` bits differ, and the mean difference of colours is at most `colour` (of 255)."""
         if (self.bits ^ other.bits).bit_count() > bits:
             return False
         mine, theirs = (np.frombuffer(item.colours, np.uint8).astype(np.int16) for item in (self, other))
