@@ -37,8 +37,8 @@ _ABROAD: Final = _ENGLISH | frozenset(
     cuya cuyo dont el la los las lo un una unos unas este esta estos estas ese esa es son está están hay del de en
     y se que al ella ellos imagen figura gráfica gráfico muestra mostrada mostrado afirmación aparece ve le les
     des du est sont ce cet cette ces c il elle ils elles au aux dans sur qui ne t l affirmation voit der die das
-    den dem ein eine einen einem einer dieser diese dieses ist sind sie er im am auf bild zu und hat haben steht
-    aussage abgebildet dargestellt abgebildeten dargestellte dargestellten sieht o os as um uma uns umas é são
+    den dem ein eine einen einem einer dieser diese dieses ist sind sie er im am auf bild zu und sich sig zich hat haben
+    steht aussage abgebildet dargestellt abgebildeten dargestellte dargestellten sieht o os as um uma uns umas é são
     estão há da dos em na no nas nos e ele ela esse essa isso imagem gli uno è sono della dello dei delle nel
     nella sul sulla si questo questa immagine raffigurato raffigurata het een zijn op van dat deze dit wordt staan
     это этот эта эти на в и есть он она они изображении рисунке фото ли картинке утверждение изображен изображена
@@ -109,6 +109,8 @@ _SIDES = re.compile(
     r"|derrière|devant|plus|moins|sinistra|destra|sopra|sotto|dietro|davanti|più|meno|esquerda|direita|acima|abaixo|atrás|mais|слева|справа|над|под|за"
     r"|перед|чем|lewo|prawo|nad|pod|niż|dan|onder|boven|achter|vänster|höger|venstre|højre|än|end|före|efter|nach|después|après|dopo|depois"
     r"|wer|vem|hvem|wie|qui|quién|chi|quem|kto|кто)\b"
+    r"|\b(?:tier|animale?|djur|dyr|dier|животное|zwierzę|person\w*|team|équipe|equipo|equipe|squadra|команда|mannschaft|lag|spieler|joueur|jugador"
+    r"|jogador|giocatore)\s\w+\s(?!(?:auf|in|an|im|am|sur|dans|sobre|en|em|su|sulla|nel|nella|на|в|på|i|op|na|no|w)\b)"
 )
 """Words of questions in which the place of a word tells who does what to whom."""
 _INSTEAD = re.compile(
@@ -133,8 +135,8 @@ _AS_SAID = re.compile(
 )
 """What makes the rest of a sentence the word of someone, a condition or a first impression."""
 _STATES = re.compile(
-    rf"(?:the|a|an|this|these|those|both|all|its|his|her|their|i|we|it|they|he|she|one|[0-9]|[{_UNSPACED}가-힣]|der|die|das|ein|eine|es|er|sie|le|la|les"
-    r"|l'|ses|un|une|el|los|las|su|sus|o|a|os|as|il|lo|gli|[а-яё])",
+    r"(?:the|a|an|this|these|those|both|all|its|his|her|their|i|we|it|they|he|she|one|der|die|das|ein|eine|es|er|sie|le|la|les"
+    rf"|ses|un|une|el|los|las|su|sus|o|a|os|as|il|lo|gli)\b|[0-9а-яё{_UNSPACED}가-힣]|l'",
     re.IGNORECASE,
 )
 """How a clause that states a fact begins, before another one that concludes."""
@@ -197,7 +199,7 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
     )
     if not words or not question_words or (copied and not count):
         return None
-    if not _in_order(words, question_words, abroad):
+    if not _in_order(words, question_words, abroad) and (abroad or not _rotated(words, question_words)):
         return None
     missing = [place for place, word in enumerate(question_words) if not any(_alike(word, one) for one in words)]
     if not count and "they" in _tokens(said) and {"to", "as", "with", "and"}.intersection(tokens):
@@ -230,7 +232,12 @@ def fills_in(sentence: str, gold: str, question: str) -> bool:
     rest = _telling(" ".join(rest), abroad)
     if bool(_BY.intersection(known)) != bool(_BY.intersection(tokens) - set(wanted)):
         return False
-    turned = _SIDES.search(asked) is None and (abroad or _IS_ONLY.fullmatch(asked) is not None)
+    is_only = _IS_ONLY.fullmatch(asked) is not None
+    if _denied(asked, written_in(question))[1] or (
+        (is_only or " of " in asked) and place and _telling(" ".join(tokens[place + len(wanted) :]), abroad)
+    ):
+        return False
+    turned = _SIDES.search(asked) is None and (abroad or is_only)
     words = _telling(asked, abroad)
     return (
         bool(rest)
@@ -350,10 +357,7 @@ def _place(words: Sequence[str], among: Sequence[str]) -> int:
 
 
 def _in_order(words: Sequence[str], asked: Sequence[str], turned: bool) -> bool:
-    """Tell whether all words are in the question, in its order, or all of it with its end first.
-
-    `turned`: its first word, the verb, may come later.
-    """
+    """Tell whether all words are in the question, in its order; `turned`: its first one, the verb, may come later."""
     for said, known in ((words, asked), (_without(words, asked[0]), asked[1:]) if turned else (words, asked)):
         place = 0
         for word in said:
@@ -362,8 +366,13 @@ def _in_order(words: Sequence[str], asked: Sequence[str], turned: bool) -> bool:
             place += 1
         if place <= len(known):
             return True
-    turns_of = range(1, len(asked)) if len(words) == len(asked) > 2 and not turned else ()
-    return any(all(map(_alike, words, (*asked[k:], *asked[:k]))) for k in turns_of)
+    return False
+
+
+def _rotated(words: Sequence[str], asked: Sequence[str]) -> bool:
+    """Tell whether the words are all of the question's, with its end first: "on Sunday the store is not open"."""
+    ways = range(1, len(asked)) if len(words) == len(asked) > 2 else ()
+    return any(all(map(_alike, words, (*asked[k:], *asked[:k]))) for k in ways)
 
 
 def _without(words: Sequence[str], verb: str) -> list[str]:

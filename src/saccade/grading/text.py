@@ -396,7 +396,7 @@ _BEHIND = re.compile(
     r"[0-9][^,;]{0,30}\Z)"
     r"|(?:,\s(?:cioè|ossia|that\sis|i\.e\.|c'est-à-dire|es\sdecir|das\sheißt|d\.\s?h\.|ou\sseja|то\sесть|czyli|avec|con|mit|med|com|met"
     r"|with|by|from|darunter|dahinter|below|underneath|where|whose|which|who|as|since|because|dont|où|donde|onde|wobei|wo"
-    r"|который|которая|która|który|które|specifically|namely|the\s\w+(?:\s\w+)?\s(?:of|in|that|which|for))\s"
+    r"|который|которая|która|który|które|specifically|namely|judging|according|the\s\w+(?:\s\w+)?\s(?:of|in|that|which|for))\s"
     r"|(?P<kind>,\san?\s)|(?<=[^\W\d_]{3}):\s|,\s?(?:也就是|即|位于|由|意为)).*",
     re.IGNORECASE,
 )
