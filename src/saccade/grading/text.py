@@ -7,17 +7,19 @@ value, unless the number has leading zeros, which make it a code.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
-from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.clean import LONGEST_CANDIDATE, clean, folded, unwrapped
 from saccade.grading.extract import concluded, emphasised
 from saccade.grading.languages import DOUBT, written_in
 from saccade.grading.number_words import date_of, same_time, with_digits
 from saccade.grading.quantities import ORDINAL, Quantity, quantity
+from saccade.grading.restated import completes, denies, fills_in, sentences, topic_of, turns
 from saccade.record.task import Task
 
 # Units of one dimension are converted (`100 cm` is `1 m`) and may be missing on either side. If only the gold answer
@@ -105,10 +107,10 @@ class TextGrader:
         golds = golds_of(task)
         if answer is not None and any("," in gold for gold in golds):
             answer = _NUMBERED_LINES.sub(lambda found: ", ".join(_LINE_NUMBER.split(found[0])[1:]), answer)
-        verdict = judged(answer, task, lambda prediction: _compare(prediction, golds))
+        verdict = judged(answer, task, lambda prediction: _compare(prediction, golds, task.question))
         if verdict.accepted or answer is None:
             return verdict
-        stressed = [_compare(piece, golds) for piece in emphasised(answer, task.question)]
+        stressed = [_compare(piece, golds, task.question) for piece in emphasised(answer, task.question)]
         return stressed[0] if stressed and stressed[0].accepted else verdict
 
 
@@ -189,7 +191,6 @@ _UP_TO: Final = r"(?P<said>[^.!?:;\n]{1,80}?)"
 _STATED: Final = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
-        r"(?P<said>[^.!?:;,\n]{1,60}?)\s(?:has|hat|had)\s(?:the|de[nr]|da[s])?\s?(?:highest|lowest|largest|smallest|greatest|most|least|fewest|höchst|niedrigst|größt|kleinst|meist).{0,80}",
         r"an?\s(?P<said>\w+(?:\s\w+)?)\s(?:is|are)\s(?:\w+ing|visible|shown|seen|present)\b[^.!?:;]{0,80}",
         r"[^\W\d][^.!?:;,\n\"]{1,30}:\s(?P<said>[^\n:;]{1,80}?)",
         r"the\b[^.!?:;,\n]{0,60}?\s(?:shows?|depicts|illustrates|represents)\sthe\sprocess\sof\s" + _UP_TO,
@@ -218,13 +219,13 @@ _ASIDE = re.compile(
 )
 """What follows the thing itself: "the Eiffel Tower in Paris, seen from below"."""
 _EITHER = re.compile(
-    r"\b(?:or|and|und|oder|y|et|ou|e|и|или|if|whether|unlike|than)\s|[和或]|と(?!書|表示|記載|あり|思|考|見)|,\s\w+,\s\w+|\?",
+    r"\b(?:or|and|und|oder|y|et|ou|e|и|или|if|whether|unlike|than|may(?=\s(?:be|have)\s))\s|[和或]|と(?!書|表示|記載|あり|思|考|見)|,\s\w+,\s\w+|\?",
     re.IGNORECASE,
 )
 _O_IS_OR: Final = ("es", "it", "")
 _NOT_BUT = re.compile(r"not\s(?:an?\s|the\s)?[^,.;]{1,60}?,?\sbut\s(?P<said>[^,.;]{1,80})[.!]?", re.IGNORECASE)
 _ARTICLE = re.compile(
-    r"\A(?:l'(?=[^\W\d_]{2})|(?:to|on|at|in)\sthe\s(?=(?:left|right|top|bottom|middle|cent(?:er|re))\Z)|(?:an?|eine?|einen|einem|un|una|une|uno|um|uma|een|ett?|en|egy|ένας?|μια|μία|sebuah|seekor|seorang|một\s(?:chiếc|con|cái|quả|cây|bức|tòa|ngôi)|एक)\s(?=[^\W\d_]{2})"
+    r"\A(?:l'(?=[^\W\d_]{2})|(?:to|on|at|in)\sthe\s(?=(?:left|right|top|bottom|middle|cent(?:er|re))\Z)|(?:an?|eine?|einen|einem|un|una|une|uno|um|uma|een|ett?|en|egy|ένας?|μια|μία|sebuah|seekor|seorang|một\s(?:chiếc|con|cái|quả|cây|bức|tòa|ngôi|ngọn)|एक)\s(?=[^\W\d_]{2})"
     r"|the\s(?=[^\W\d_]+\s)|(?:el|la|le|les|der|die|das|il|lo|o|de|het)\s(?=[^\W\d_]+(?:\s|\Z)))",
     re.IGNORECASE,
 )
@@ -309,9 +310,41 @@ def without_article(text: str) -> str:
     return _ARTICLE.sub("", bare(text), count=1)
 
 
+_MARKS = re.compile("[\u0300-\u0302\u0304-\u036f]")
+_STREET: Final = {"street": "st", "avenue": "ave", "road": "rd", "boulevard": "blvd", "drive": "dr", "lane": "ln"}
+
+
+def _written_alike(said: str, gold: str) -> bool:
+    """Tell whether two names differ by accents that capitals lack, or by the short form of "Street" at the end."""
+    first, second = bare(said), bare(gold)
+    if any(unwrapped(clean(text)).isupper() and text.isascii() for text in (said, gold)):
+        plain = [unicodedata.normalize("NFD", text) for text in (first, second)]
+        if sum(len(_MARKS.findall(text)) for text in plain) < 3 and _MARKS.sub("", plain[0]) == _MARKS.sub(
+            "", plain[1]
+        ):
+            return True
+    (name, _, end), (other, _, gold_end) = (text.rpartition(" ") for text in (first, second))
+    return name == other != "" and _STREET.get(end, end) == _STREET.get(gold_end, gold_end)
+
+
+def _of_one_kind(said: str, gold: str, question: str) -> bool:
+    """Tell whether two single words are singular and plural of one, where only the kind of thing is asked for."""
+    short, long = sorted((without_article(said), without_article(gold)), key=len)
+    if _LATIN_ENDS.sub("a", short) == _LATIN_ENDS.sub("a", long) and len(short) > 7 and short.isalpha():
+        return True
+    return _ASKS_KIND.search(question) is not None and len(short) > 3 and long in (f"{short}s", f"{short}es")
+
+
+_LATIN_ENDS = re.compile("(?:on|um|a)\\Z")
+_ASKS_KIND = re.compile(
+    r"\b(?:(?:kind|type|sort|species)s?\sof|(?:what|which)\s(?:animal|fruit|vegetable|bird|insect|flower|tree|vehicle)s?\b)",
+    re.I,
+)
+
+
 def _same(said: str, gold: str) -> bool:
     """Whether both are the same text, apart from a leading article, hyphens between words, and the form of a date."""
-    if same_text(said, gold):
+    if same_text(said, gold) or _written_alike(said, gold):
         return True
     first, second = (_HYPHEN.sub(" ", without_article(text)) for text in (said, gold))
     if "," in second and _LIST.search(first) and (items := _LIST.split(first)) == _LIST.split(second):
@@ -357,11 +390,97 @@ def _tells(prediction: str, gold: str) -> bool:
     )
 
 
-def _compare(prediction: str, golds: tuple[str, ...]) -> Verdict:
-    if any(_tells(prediction, gold) for gold in golds) or any(
-        _same(one, gold) for gold in golds for one in _readings(prediction, "," in gold)
-    ):
-        return right("same text", prediction)
+_BEHIND = re.compile(
+    r"\s?\((?!(?:[IVX]+|(?:and|or|und|et|y|e|и)\b[^()]*)\))[^()]{2,80}\)\.?\Z"
+    r"|(?P<measure>,\s?(?:(?:at|with|à|avec|con|mit|med|com|met|с|z|for|about|售价|售價|约|共|占|高达|单价|价格|每\w)\s?){0,2}[$€£¥]?"
+    r"[0-9][^,;]{0,30}\Z)"
+    r"|(?:,\s(?:cioè|ossia|that\sis|i\.e\.|c'est-à-dire|es\sdecir|das\sheißt|d\.\s?h\.|ou\sseja|то\sесть|czyli|avec|con|mit|med|com|met"
+    r"|with|by|from|darunter|dahinter|below|underneath|where|whose|which|who|as|since|because|dont|où|donde|onde|wobei|wo"
+    r"|который|которая|która|który|które|specifically|namely|judging|according|the\s\w+(?:\s\w+)?\s(?:of|in|that|which|for))\s"
+    r"|(?P<kind>,\san?\s)|(?<=[^\W\d_]{3}):\s|,\s?(?:也就是|即|位于|由|意为)).*",
+    re.IGNORECASE,
+)
+"""A remark behind an answer: in brackets, a measure, or what explains it."""
+
+
+def _without_remarks(prediction: str, gold: str) -> Iterator[str]:
+    """Yield a prediction, and what remains of it without the remarks that end it, if they leave nothing open."""
+    yield prediction
+    if DOUBT.search(prediction) or turns(prediction):
+        return
+    if (short := _SHORT_FORM.fullmatch(prediction)) is not None and _stands_for(short["short"], short["long"]):
+        yield short["long"]
+    for _ in range(3):
+        behind = _BEHIND.search(prediction)
+        if (
+            behind is None
+            or (behind["measure"] and re.search("[0-9]", gold))
+            or (behind["kind"] and not (gold[0].isupper() and prediction[0].isupper()))
+        ):
+            return
+        prediction = prediction[: behind.start()]
+        yield prediction.removesuffix("で")
+
+
+_SHORT_FORM = re.compile(r"(?:.*\s)?(?P<short>[A-Z]{1,5}[0-9]?)\s\((?P<long>[^()]{2,60})\)\.?")
+
+
+def _stands_for(short: str, long: str) -> bool:
+    """Tell whether the letters of `short` are in `long` in their order, the first at its beginning."""
+    rest = iter(long.casefold())
+    letters = short.casefold().rstrip("0123456789")
+    return long[:1].casefold() == letters[:1] and all(letter in rest for letter in letters)
+
+
+def _filled_in(prediction: str, gold: str, question: str) -> bool:
+    """Tell whether the last sentence, or the first, restates the question with the gold text, and no other does."""
+    parts = sentences(prediction) if len(prediction) <= LONGEST_CANDIDATE else []
+    if not 0 < len(parts) <= _MOST_SENTENCES:
+        return False
+    if len(parts) > 1 and _same(parts[-1], gold):
+        return all(len(one.split()) > 3 and not DOUBT.search(one) and not turns(one) for one in parts[:-1])
+    last = list(_without_remarks(parts[-1], gold))
+    if len(last) > 1 or DOUBT.search(last[0]) is None:
+        named = [found for found in map(_NAMES.fullmatch, last) if found is not None]
+        if any(
+            _knows(found["lead"], question) and not denies(found[0]) and _same(found["said"], gold) for found in named
+        ):
+            return True
+        if any(completes(one, gold, question) for one in last):
+            return True
+    for place in {len(parts) - 1, 0}:
+        ends = filter(None, (parts[place], concluded(f". {parts[place]}")))
+        forms = (form for end in ends for form in _without_remarks(end, gold))
+        said = next((form for form in forms if fills_in(form, gold, question)), None)
+        others = parts[:place] + parts[place + 1 :]
+        topic = topic_of(said or "", question)
+        if said is not None and not any(topic <= topic_of(one, question) and not DOUBT.search(one) for one in others):
+            return place == len(parts) - 1 or not any(map(turns, others))
+    return False
+
+
+_MOST_SENTENCES: Final = 40
+_NAMES = re.compile(
+    r"(?:.*[,;:]\s?)?(?P<lead>[^,;:]{0,40}?)(?:名为|名為|名叫|叫做?|称为|稱為|属于|屬於|写着|写的是|显示为|是|为|為|は)"
+    r"\"?(?:[\u3400-\u9fff]{0,8}(?:书法家|畫家|画家|作家|学家|作曲家|诗人|作者|歌手|演员|导演|总统|品牌))?(?P<said>[^,;:.!?\"]{1,60})\"?"
+)
+"""The last clause of a sentence that names a thing in Chinese or Japanese, with the profession before a name."""
+
+
+def _knows(lead: str, question: str) -> bool:
+    """Tell whether a clause begins with nothing, or with words of the question."""
+    return not lead or any(lead[place : place + 2] in question for place in range(len(lead) - 1))
+
+
+def _compare(prediction: str, golds: tuple[str, ...], question: str) -> Verdict:
+    for gold in golds:
+        for said in _without_remarks(prediction, gold):
+            if _tells(said, gold) or any(
+                _same(one, gold) or _of_one_kind(one, gold, question) for one in _readings(said, "," in gold)
+            ):
+                return right("same text", prediction)
+        if _filled_in(prediction, gold, question):
+            return right("restates the question with this text", prediction)
     return wrong("another text", prediction)
 
 

@@ -7,13 +7,14 @@ separate sentence, or after "because", may deny other things. "Yes and no", "unk
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.extract import concluded, in_final_part, without_question
 from saccade.grading.languages import DENIAL, DOUBT, assertion_in_english
+from saccade.grading.restated import concludes, restates, sentences, turns
 from saccade.record.task import Task
 
 _YES: Final = frozenset({"yes", "yeah", "yep", "true"})
@@ -72,7 +73,41 @@ class YesNoGrader:
                 return of_it["none"] is None and DENIAL.search(text) is None
             return _exists(text, there["thing"]) if said is None and there is not None else said
 
-        return judged(answer, task, lambda prediction: _compare(prediction, gold, says), says, prose=True)
+        def compare(prediction: str) -> Verdict:
+            said = says(prediction)
+            if said is None:
+                said = _by_question(in_final_part(without_question(answer or "", task.question)) or prediction, task)
+            if said is None:
+                return unread("says neither yes nor no", prediction)
+            return right("same", prediction) if said == gold else wrong("says the opposite", prediction)
+
+        return judged(answer, task, compare, says, prose=True)
+
+
+def _by_question(text: str, task: Task) -> bool | None:
+    """Return what the last sentence says to the question, or the first one if nothing after it turns that round."""
+    parts = sentences(text)[-_MOST_SENTENCES:]
+    if not parts or max(map(len, parts)) > _LONGEST_SENTENCE:
+        return None
+    first_too = len(parts) < _MOST_SENTENCES
+
+    def said_in(part: str) -> bool | None:
+        end = concluded(f". {part}")
+        said = asserts(end or part) if end or len(parts) > 1 else None
+        units = concludes(part) if said is None else ()
+        said_by_unit = (restates(unit, task.question, led or len(parts) > 1) for unit, led in units)
+        return next((one for one in said_by_unit if one is not None), said)
+
+    said = [said_in(part) for part in parts]
+    if said[-1] is not None:
+        alone = len(parts) == 1 or not parts[-2].endswith(":")
+        return said[-1] if alone and (concluded(f". {parts[-1]}") or (not said[-1]) not in said) else None
+    firm = asserts(parts[0]) is None and (not said[0]) not in said and not any(map(turns, parts[1:]))
+    return said[0] if firm and first_too else None
+
+
+_LONGEST_SENTENCE: Final = 1_000
+_MOST_SENTENCES: Final = 40
 
 
 def asserts(text: str) -> bool | None:
@@ -144,13 +179,6 @@ def _exists(text: str, thing: str) -> bool | None:
         return None
     asked, said = ([word.strip(".!").removesuffix("s") for word in one.casefold().split()] for one in (thing, found[0]))
     return not found["no"] if set(asked[-1:] if found["no"] else asked) <= set(said) else None
-
-
-def _compare(prediction: str, gold: bool, says: Callable[[str], bool | None]) -> Verdict:
-    answer = says(prediction)
-    if answer is None:
-        return unread("says neither yes nor no", prediction)
-    return right("same", prediction) if answer == gold else wrong("says the opposite", prediction)
 
 
 YES_NO = YesNoGrader()
