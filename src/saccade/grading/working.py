@@ -300,6 +300,8 @@ def _names(head: str, question: str) -> bool:
     for function, words in _FUNCTIONS_ABROAD.items():
         if re.match(rf"{function}[A-Z∠α-ω]", plain) and re.search(words, question, re.IGNORECASE):
             return True
+        if re.fullmatch(rf"{function}[α-ω]", plain) and plain[-1] not in asked:
+            return True
     applied = re.fullmatch(r"[A-Za-z]\((-?[0-9.]{1,9})\)", plain)
     if (
         applied
