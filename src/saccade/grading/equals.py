@@ -29,9 +29,9 @@ _LETTER: Final = (
     r"|(?:Δ|\\Delta\s?)?(?:[A-Z]{1,4}|[a-zα-ωΑ-Ω]))"
 )
 _NAME: Final = (
-    rf"(?:(?:m\s?)?(?:\\angle|∠|\\triangle|△)\s?[A-Z0-9]{{1,3}}|\\(?:overline|vec|hat|bar)\s?\{{\s?[A-Za-z]{{1,2}}\s?\}}"
+    rf"(?:(?:m\s?)?(?:\\angle|∠|\\triangle|△)\s?[A-Z0-9]{{1,3}}|\\(?:overline|overrightarrow|vec|hat|bar)\s?\{{\s?[A-Za-z]{{1,2}}\s?\}}"
     rf"|\\frac\s?\{{d\^?2?{_LETTER}\}}\{{d{_LETTER}(?:\^2)?\}}|d[a-z]/d[a-z]"
-    rf"|{_LETTER}(?:_\s?(?:\{{[\w,\s]{{1,8}}\}}|\w)|[0-9]{{1,2}}(?![0-9.]))?'*)"
+    rf"|{_LETTER}(?:_\s?(?:\{{[\w,\s]{{1,8}}\}}|[a-z]{{2,5}}(?![A-Za-z])|\w)|[0-9]{{1,2}}(?![0-9.]))?'*)"
 )
 NAME = re.compile(
     rf"(?P<letter>{_NAME})(?:\^\s?\{{?-1\}}?(?=\s?\())?(?P<argument>\s?\(\s?{_LETTER}'?(?:\s?,\s?{_LETTER}){{0,3}}\s?\))?"
@@ -53,7 +53,7 @@ _SHORT_WORDS: Final = frozenset(
 )
 _ARTICLE = re.compile(r"(?<![A-Za-z])[aAI](?=\s[a-z]{3})")
 _SPEAKS_ON = re.compile(
-    r"[;:\n]|[,.]\s|,(?=[A-Za-z\\])|\b(?:so|thus|hence|therefore|then|gives?|means?|where|when|if|and|or|since|with|that|get|have)\b",
+    r"[;\n]|(?<![A-Z]):|:(?!\s?[A-Z])|[,.]\s|,(?=[A-Za-z\\])|\b(?:so|thus|hence|therefore|then|gives?|means?|where|when|if|and|or|since|with|that|get|have)\b",
     re.I,
 )
 _KNOWN = re.compile(
@@ -150,7 +150,11 @@ def is_name(text: str) -> bool:
     plain = text.strip(" *_$`:\t\n").rstrip("\\")
     if not plain or NAME.fullmatch(plain) or _CHANCE.fullmatch(plain) or _OF_SETS.fullmatch(plain):
         return not _PRODUCT.fullmatch(plain)
+    if re.search(r"[A-Z)]\s?:\s?[A-Z]{1,3}\Z", plain):  # AB : BC
+        return False
     rest = _without_words(plain)
+    if re.search(r"(?<![A-Za-z])(?:sin|cos|tan|cot|log|ln)(?![a-z])", rest):
+        return False
     names = NAME.findall(rest)
     return _WORKED.search(NAME.sub(" ", rest)) is None and (len(names) <= 1 or rest != plain)
 
@@ -158,7 +162,7 @@ def is_name(text: str) -> bool:
 def is_worked(text: str) -> bool:
     """Tell whether `text` is worked out with numbers and words only: `2 + 3`, `length × width`."""
     rest = _KNOWN.sub(" ", _without_words(text.strip(" *_$`")))
-    return re.search(r"[^\W\d_]", rest) is None
+    return re.search(r"[^\W\d_]|[∠△]", rest) is None
 
 
 def _says_words(text: str) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import cmath
 import math
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ def values_of(text: str, kept: str = "") -> tuple[complex, ...]:
     Raises:
         NoValueError: it is no such formula, or has no value that a float holds.
     """
-    if _WORD.search(text):
+    if _WORD.search(text := text.translate(_GREEK_SIGNS)):
         raise NoValueError
     tokens = _tokens(text)
     try:
@@ -89,7 +90,8 @@ def _tokens(text: str) -> list[str]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise NoValueError
-        found.append(match[0].strip())
+        token = match[0].strip()
+        found.append(re.sub("[{}]", "", token) if match["name"] else token)
         position = match.end()
     return found
 
@@ -248,6 +250,12 @@ _GREEK: Final = frozenset(
     "alpha beta gamma delta theta lambda mu omega phi rho sigma tau epsilon eta".split()  # noqa: SIM905
 )
 _LETTERS: Final = _GREEK | {"pi", "π"}
+_GREEK_SIGNS: Final = str.maketrans(
+    {
+        unicodedata.lookup(f"GREEK SMALL LETTER {'LAMDA' if name == 'lambda' else name.upper()}"): f"\\{name} "
+        for name in _GREEK
+    }
+)
 
 
 def _binomial(above: complex, below: complex) -> complex:

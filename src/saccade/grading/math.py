@@ -29,13 +29,13 @@ from saccade.core.registry import install
 from saccade.errors import UnavailableError
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import tight, unwrapped
-from saccade.grading.equals import SIGNS
-from saccade.grading.extract import concluded, emphasised, words_said
+from saccade.grading.extract import emphasised, in_final_part, without_question, words_said
 from saccade.grading.formula import read_formula, same_formula, told_apart
 from saccade.grading.languages import DOUBT
 from saccade.grading.quantities import quantity
 from saccade.grading.relations import same_statement
 from saccade.grading.text import number_said, same_quantity, same_text
+from saccade.grading.working import conclusions, is_derivation, only_compares
 from saccade.record.task import Task
 
 START_SECONDS = 120.0
@@ -219,9 +219,22 @@ class MathGrader:
             UnavailableError: a formula has to be compared, and math-verify is not installed.
         """
         golds = golds_of(task)
-        verdict = judged(answer, task, lambda prediction: _best(prediction, golds), _said)
+        read: list[str] = []
+
+        def best(prediction: str) -> Verdict:
+            read.append(prediction)
+            return _best(prediction, golds)
+
+        verdict = judged(answer, task, best, _said)
+        if verdict.accepted and only_compares(read[-1]) and not any(map(only_compares, golds)):
+            return wrong("the answer is only compared with it", read[-1])
         if verdict.accepted or answer is None:
             return verdict
+        whole = _OR_ABROAD.sub(" or ", in_final_part(without_question(answer, task.question)) or "".join(read))
+        named = any("=" in gold for gold in golds)
+        for said in conclusions(whole, task.question, named) if verdict.read or is_derivation(whole) else ():
+            if (found := _best(said, golds)).accepted and not only_compares(whole):
+                return replace(found, extracted=verdict.extracted or found.extracted)
         pieces = emphasised(answer, task.question, formulas=True)
         if len(pieces) > 1 and (both := _best(" or ".join(pieces), golds)).accepted:
             return both
@@ -234,35 +247,15 @@ def _said(candidate: str) -> object:
 
 
 def _best(prediction: str, golds: Sequence[str]) -> Verdict:
-    """Give the verdict by the accepted answer that is met, or else by the first; the end of a sentence counts too."""
-    prediction = _OR_ABROAD.sub(" or ", prediction)
+    """Give the verdict by the accepted answer that is met, or else by the first."""
+    prediction, golds = _OR_ABROAD.sub(" or ", prediction), [_OR_ABROAD.sub(" or ", gold) for gold in golds]
     verdicts = [_compare(prediction, gold) for gold in golds]
-    exact = _ROUNDED.split(prediction)[0] if prediction.count("=") < 2 else prediction  # "the area is 36π ≈ 113.1"
-    after_all = (concluded(prediction), _CONCLUDED.split(prediction)[-1], exact, _CONCLUDED.split(exact)[-1])
-    ends = dict.fromkeys(_POINT_NAME.sub("", _ENDS_IN_VERB.sub("", end).strip(" $.")) for end in after_all)
-    for end in ends if DOUBT.search(prediction) is None else ():
-        if end not in ("", prediction) and (
-            read_formula(end) is not None or _RELATED.search(end) or _chemical(end) or _A_RATIO.match(end)
-        ):
-            verdicts += [replace(_compare(end, gold), extracted=prediction) for gold in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
 
-_ROUNDED = re.compile(r"\s?(?:\\approx|≈)")
 _OR_ABROAD = re.compile(
     r"(?<=[$0-9})])\s?(?:\b(?:oder|ou|o|или|або|lub|of|eller|atau|hoặc|veya)\b|或者?|または|또는|या)\s?(?=[$\\A-Za-z(0-9-])"
 )
-_CONCLUDED = re.compile(
-    r"(?:,\s|\A)(?i:so|hence|thus|therefore|consequently|finally|donc|d'où|also|somit"
-    r"|portanto|quindi|por tanto|por lo que|итак)\b[,:]?"
-    r"|\b(?:is|are|equals|bei|est|es|è|é|ist|lautet|sind|sono|sont|son|são|är|jest|là|adalah|равно|равен|равна|это)\s?\b:?"
-    r"(?:\s(?:dunque|donc|also|somit|portanto|por tanto)(?=\s))?|[是为は]|\A[^\W\d_][^:$\\\n]{2,60}:(?=\s)"
-)
-_ENDS_IN_VERB = re.compile(r"\s?(?:です|である|だ|입니다|है)\s*\Z")
-_POINT_NAME = re.compile(r"\A(?:at\s)?(?:the\s)?(?:point\s)?(?:[A-Z]\s?)?(?=\([^()]*[,;][^()]*\)\Z)")
-"""The name of a point before its coordinates: `V(2, 5)`, "at (2, 5)"."""
-_RELATED = re.compile(rf"[{SIGNS}±∪]|\\(?:leq?|geq?|neq?|in|pm|cup)\b|\b(?:and|or)\b|,")
-
 _SPELT: Final = (
     (re.compile(r"\\log_\{?e\}?(?![A-Za-z])"), r"\\ln "),
     (re.compile(r"\A\[\[(?P<rows>[-0-9./,\s\[\]]{1,200})\]\]\Z"), None),
@@ -301,10 +294,52 @@ _VECTOR = re.compile(r"\\(?:vec|overrightarrow|boldsymbol|mathbf)\s?\{\s?([A-Za-
 _A_RATIO = re.compile(r"\A([1-9][0-9]{0,8})\s?:\s?([1-9][0-9]{0,8})\Z")
 
 
+_MIXED = re.compile(r"\A-?[0-9]{1,4}\s?(?:\\frac|\s[0-9]{1,4}/[0-9])")
+_MIXED_IN_WORDS = re.compile(
+    r"(?<![0-9.,])([0-9]{1,4})\s(?:and|und|et|y|e|и|і|i|a|og|och|en|ja|ve|và|又|と|와|과)\s"
+    r"([1-9][0-9]{0,3}/[1-9][0-9]{0,3})(?![0-9])"
+)
+_COLUMN = re.compile(
+    r"\\begin\{[bp]?matrix\}([^&]{1,200})\\end\{[bp]?matrix\}|\\[dt]?binom\s?\{([^{}]{1,60})\}\s?\{([^{}]{1,60})\}"
+)
+_ROW = re.compile(r"(?:\(|\\langle|⟨|[A-Z]\s?\()[^()\[\]]{1,200}(?:\)|\\rangle|⟩)")
+_ANGLED = re.compile(
+    r"(?:\\langle|[⟨〈])([^()\[\]⟨⟩]{1,120}?)(?:\\rangle|[⟩〉]|(?P<close>[)\]]))"
+    r"|(?P<open>[(\[])([^()\[\]⟨⟩]{1,120}?)(?:\\rangle|[⟩〉])"
+)
+
+
+def _as_column(text: str, other: str) -> str:
+    r"""Return a vector as `other` has it, in a column or a row: `⟨3, -2⟩`, `\binom{3}{-2}`, `(3, -2)`."""
+    text = _ANGLED.sub(lambda found: _square(found, other), text)
+    if "matrix" in other:
+        return _COLUMN.sub(lambda found: "\\begin{pmatrix}" + "\\\\".join(_entries(found)) + "\\end{pmatrix}", text)
+    if _ROW.fullmatch(unwrapped(other)) is None:
+        return text
+    return _COLUMN.sub(lambda found: f"({', '.join(_entries(found))})", text)
+
+
+def _entries(found: re.Match[str]) -> list[str]:
+    parts = re.split(r"\\\\(?:\[[^\]]{0,9}\])?", found[1]) if found[1] else [found[2], found[3]]
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _square(found: re.Match[str], other: str) -> str:
+    """Return `⟨a, b⟩` as a vector, or as the closed interval that it is in some countries."""
+    inside = found[1] or found[4]
+    closed = found["close"] or found["open"] or ";" in inside or "[" in other
+    return f"{found['open'] or '(['[bool(closed)]}{inside}{found['close'] or ')]'[bool(closed)]}"
+
+
 def _one_spelling(text: str, other: str) -> str:
     r"""Return `text` in one spelling of `\ln`, matrices, infinity, "no solution", and a ratio as `other` has it."""
     if _VECTOR.search(other) is None:
         text = _VECTOR.sub(r"\1", text)
+    text = _as_column(text, other)
+    if _MIXED.search(unwrapped(other)):
+        text = _MIXED_IN_WORDS.sub(r"\1 \2", text)
+    if "_" in other:
+        text = re.sub(r"(?<![A-Za-z\\])([A-Z])([0-9])(?![0-9.])", r"\1_\2", text)
     plain = unwrapped(text)
     plain = _PAIR_IN_BARS.sub(r"(\1, \2)", plain)
     if _PAIR_ABROAD.match(plain):

@@ -223,7 +223,7 @@ def is_known(word: str) -> bool:
     return word.casefold() in _UNITS
 
 
-_BOUND_BEFORE = re.compile(
+BOUND_BEFORE = re.compile(
     r"(?:\b(?:more|less|greater|fewer|larger|smaller|higher|lower)(?:\s[a-z]+){0,3}?\sthan|\bas\s(?:many|much|few|little)\sas|\bat\s(?:least|most)|[<>≤≥≠]|\\(?:leq?|geq?|neq?)"
     r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds|before|after|since|until|twice|double|half|(?:root|square|cube|inverse|half)\sof)"
     r"|超过|超過|多于|多於|少于|少於|不足|不到|至少|最多|最少|\b(?:mehr|weniger)\sals|\b(?:mindestens|höchstens|fast|unter|über)"
@@ -591,7 +591,7 @@ def _read(text: str, number: Numeral) -> Quantity | None:
     before, after = text[: number.start], text[number.end :]
     if _APPLIED.search(before):
         return None
-    if DOUBT.search(before) or DOUBT.search(after) or _BOUND_BEFORE.search(before) or _BOUND_AFTER.search(after):
+    if DOUBT.search(before) or DOUBT.search(after) or BOUND_BEFORE.search(before) or _BOUND_AFTER.search(after):
         return None
     if _is_formula(before) or _is_formula(after) or _reckons_with_letters(text, number):
         return None

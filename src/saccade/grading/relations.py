@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.equals import NAME, SIGNS, cut, is_name, is_worked, outside, spelt
-from saccade.grading.formula import LONGEST, NoValueError, read_formula, values_of
+from saccade.grading.formula import LONGEST, NoValueError, read_formula, same_formula, values_of
 
 Same = Callable[[str, str], bool]
 """Tells whether a value of the answer is a value of the gold answer."""
@@ -83,6 +83,9 @@ def same_statement(prediction: str, gold: str, same: Same) -> bool | None:
     if max(len(prediction), len(gold)) > LONGEST:
         return None
     said, target = both = _said(prediction), _said(gold)
+    pairs = [_INTERVAL.fullmatch(one.sides[0]) for one in said.all if not one.signs]
+    if len(pairs) == len(said.all) > 1 == len(target.all) and all(pairs) and not re.search(r"∪|\\cup", prediction):
+        return False  # "(2, 5) or (2, 4)": two points
     if not (_states(said, prediction) or _states(target, gold)):
         return None
     if len(said.all) > _MOST or len(target.all) > _MOST:
@@ -179,11 +182,11 @@ def _solved(statement: Statement, name: str) -> list[tuple[str, str]] | None:
         return list(zip(*points, strict=True))
     if not is_name(sides[0]):
         if len(sides) != 2 or NAME.fullmatch(sides[1]) is None or _holds(sides[0], sides[1]):
-            arithmetic = all(_is_constant(side) for side in sides) and _agree(sides)
+            arithmetic = all(_is_constant(side) for side in sides) and agree(sides)
             worked = _OPERATION.match(sides[0]) is not None and _OPERATION.search(sides[-1]) is None
             return [("", sides[-1])] if arithmetic or worked else None
         sides = (sides[1], sides[0])
-    if ("≈" not in statement.signs and not _agree(sides[1:])) or (
+    if ("≈" not in statement.signs and not agree(sides[1:])) or (
         NAME.fullmatch(sides[0]) and any(_holds(side, sides[0]) for side in sides[1:])
     ):
         return None
@@ -195,10 +198,15 @@ def _solved(statement: Statement, name: str) -> list[tuple[str, str]] | None:
 _OPERATION = re.compile(r"\\(?:i?int|oint|sum|prod|lim)(?![A-Za-z])")
 
 
-def _agree(sides: Sequence[str]) -> bool:
-    """Whether the constants of a chain are equal, but for rounding: `x = 10/3 = 3.33`, not `x = 4 = 3`."""
+def agree(sides: Sequence[str]) -> bool:
+    """Tell whether a chain contradicts itself nowhere: `10/3 = 3.33` in numbers and `2x = x + x` in letters agree."""
     formulas = [read_formula(side) for side in sides]
     values = [one.values[0] for one in formulas if one and not one.unit and len(set(one.values)) == 1]
+    letters = [frozenset(re.findall(r"(?<![A-Za-z\\])[A-Za-z]", _spaced(side))) for side in sides]
+    for (one, side, own), (other, next_side, theirs) in pairwise(zip(formulas, sides, letters, strict=True)):
+        in_letters = one and other and own == theirs and len({*one.values}) > 1 and not (one.unit or other.unit)
+        if in_letters and not same_formula(side, next_side):
+            return False
     return all(abs(value - values[-1]) <= abs(values[-1]) / 100 for value in values)
 
 
