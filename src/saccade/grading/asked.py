@@ -30,6 +30,7 @@ _ASKS_YEAR = re.compile(
 _LEAVES_OPEN = re.compile(
     r"\b(?:or|oder|ou|oppure|или|або|lub|czy|eller|vagy|atau|hoặc|veya)\b|或|または|또는|\?", re.IGNORECASE
 )
+_DENIES = re.compile(rf"{DOUBT.pattern}|[不没沒未]|ない|なかっ|않|못|안\s", re.IGNORECASE)
 _EVERY = re.compile(
     r"(?:\b(?:all|alle[nr]?|tod[oa]s|tou(?:te)?s|tutt[ie]|все[хм]?|усі[хм]?|wszystkie|tất\scả|semua|tüm|kaikki|alla)\b|[所全都]有?|すべて|모든|모두).{0,6}\Z",
     re.IGNORECASE,
@@ -63,6 +64,15 @@ def asked_for(text: str, question: str) -> str | None:
         years = [one for one in found if _YEAR.fullmatch(plain, one.start, one.end)]
         return _alone(plain, found, years[0]) if len(years) == 1 else None
     share = len(found) == 2 and _OF.fullmatch(plain, found[0].end, found[1].start) and found[0].value < found[1].value
+    about, told = _words(asked), _words(plain)
+    if (
+        len(left) == 1
+        and about
+        and not is_known(about[-1])
+        and _stem(about[-1]) not in map(_stem, told)
+        and _foreign(told, asked)
+    ):
+        return None  # "17 of the 20 passed" tells nothing of those who failed
     if share and _counted(plain, found[1], asked):
         return _alone(plain, found, found[0])
     for way in (left, _whole(plain, left, asked), _filling(plain, left, asked), _concluding(plain, left, asked)):
@@ -99,7 +109,7 @@ def _numbers(text: str, question: str) -> tuple[str, str, tuple[Numeral, ...], l
     found = numerals(plain) if len(plain) <= _LONGEST else None
     if not found or len(found) > _MOST or (len(found) < 2 and plain == whole):
         return None
-    if DOUBT.search(plain) or _LEAVES_OPEN.search(plain):
+    if DOUBT.search(plain) or _LEAVES_OPEN.search(plain) or _denies(question):
         return None
     named = {key for one in re.finditer(r"[0-9]+(?:[.,][0-9]+)*", asked) for key in _named_by(asked, one.span())}
     left = []
@@ -121,6 +131,13 @@ def _plain(text: str) -> str:
     plain = re.sub(r"(?<=[^\W\d_])\s-\s(?=[0-9])", ": ", plain)
     plain = _ONE.sub(r"\g<lead> 1", plain) if re.search(r"[0-9]", plain) else plain
     return re.sub(r"\bno(?=s?\s[a-z])", "em", plain) if written_in(plain) == "pt" else plain  # "in the"
+
+
+def _denies(question: str) -> bool:
+    """Tell whether a question asks what is not so; the Portuguese "no" means "in the"."""
+    if re.match(r"\W*(?:\w+\s){0,2}(?:quant[oa]s?|qual|quais)\b", question, re.IGNORECASE):
+        return "não" in question.casefold()
+    return _DENIES.search(question.strip().rstrip("?？ ")) is not None
 
 
 def _without_names(plain: str, asked: str) -> str:
@@ -197,6 +214,8 @@ def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     None where a further count is joined on, which may be a part of the answer.
     """
     ranks = []
+    if _FURTHER.search(plain):
+        return []
     for one in left:
         head, counted = plain[: one.start].rstrip(), _counted(plain, one, asked)
         if (
@@ -210,23 +229,57 @@ def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
         shared = 0
         if UNSPACED.match(before):
             head = head.rstrip(_LINKS)
+            if _ON.search(head):
+                return []
             shared = next((size for size in range(min(12, len(head)), 1, -1) if head[-size:] in asked), 0)
             counted = (
                 counted or _SLOT.match(asked, asked.find(head[-shared:]) + shared) is not None if shared else False
             )
-        elif _asks_about(before, asked):
+        elif _asks_about(before, asked) and _is_plain(plain, one, asked):
             shared = 2
         ranks.append(shared if counted else 0)
     best = max(ranks, default=0)
     if best and sum(rank > best - 2 for rank in ranks) == 1:
         return [left[ranks.index(best)]]
-    if _EACH.search(plain) or _FURTHER.search(plain):
+    if _EACH.search(plain) or _RECKONS.search(asked) or _JOINS.search(asked):
         return []
-    for phrases in ([_phrase(plain[one.end :]) for one in left], [_phrase_before(plain[: one.start]) for one in left]):
-        known = [bool(words) and all(_asks_about(word, asked) for word in words) for words in phrases]
-        if all(phrases) and sum(known) == 1:
+    for forwards, phrases in (
+        (True, [_phrase(plain[one.end :]) for one in left]),
+        (False, [_phrase_before(plain[: one.start]) for one in left]),
+    ):
+        known = [bool(words) and not _foreign(words, asked) for words in phrases]
+        closed = [not forwards or _ends(plain[one.end :], words) for one, words in zip(left, phrases, strict=True)]
+        if all(phrases) and sum(known) == 1 and all(a or b for a, b in zip(known, closed, strict=True)):
             return [left[known.index(True)]]
     return []
+
+
+def _is_plain(plain: str, one: Numeral, asked: str) -> bool:
+    """Tell whether the clause of a number holds no word that the question lacks: of Tom's goals none is Anna's."""
+    if _RECKONS.search(asked) or _JOINS.search(asked):
+        return False
+    begin = max((found.end() for found in _APART.finditer(plain, 0, one.start)), default=0)
+    end = _APART.search(plain, one.end)
+    clause = plain[begin : end.start() if end else len(plain)]
+    return not _foreign(_words(clause), asked) and _labels(clause) <= _labels(asked)
+
+
+def _foreign(words: list[str], asked: str) -> list[str]:
+    return [word for word in words if not _asks_about(word, asked)]
+
+
+def _labels(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w'])[A-Z](?![\w'])", text))
+
+
+_JOINS = re.compile(r"\b(?:and|und|y|et|и|e|och|dan|và|ve)\b|[和与及]|(?<=[\u3040-\u9fff])と", re.IGNORECASE)
+
+
+def _ends(rest: str, words: list[str]) -> bool:
+    """Tell whether an item of a list ends with these words, so that they name a thing."""
+    tokens = rest.split()
+    tail = tokens[len(words) :]
+    return not words or tokens[len(words) - 1][-1:] in ",;.:" or not tail or _ON.fullmatch(tail[0]) is not None
 
 
 _SLOT = re.compile(r"[是为為有占共约はがを은는이가\s]{0,3}(?:多少|几|幾|何|什么|いくら|몇|얼마|百分之)")
@@ -287,25 +340,24 @@ _RECKONS = re.compile(
     re.IGNORECASE,
 )
 _FURTHER = re.compile(
-    r"\b(?:plus|another|more|further|additional|extra|also|too|behind|weitere|noch|auch|otr[oa]s|además|también|autres|aussi|altr[ie]|anche|outr[oa]s|também|ещё|еще|также|jeszcze)\b",
+    r"\b(?:plus|another|more|further|additional|extra|also|too|behind|weitere|noch|auch|otr[oa]s|además|también|autres|aussi|altr[ie]|anche|outr[oa]s|também|ещё|еще|также|jeszcze)\b|还有|另有|另外|外加|以及|さらに|ほかに|또한|추가",
     re.IGNORECASE,
 )
 _EACH = re.compile(r"\b(?:each|every|per|je|jede\w*|chaque|cada|ogni|кажд\w+)\b|每|各|ずつ|씩", re.IGNORECASE)
 _SHOWN: Final = frozenset(
     """
         image picture photo figure chart graph table diagram bild foto imagen imagem immagine shown
-        only just exactly years year old but aber pero mais mas maar
+        only just exactly years year old them these those which whom but aber pero mais mas maar
     """.split()  # noqa: SIM905
 )
 """Words that tell nothing of what is asked."""
-_ONLY_ALONE = re.compile(
-    r"[,;:.()]\s|\s(?:and|und|y|e|et|и|en|och|og|i|dan|và|ve|while|whereas|mientras|mentre|während)\s"
-)
+_APART = re.compile(r"[,;:.()]\s|\s(?:and|und|y|e|et|и|en|och|og|i|dan|và|ve|while|whereas|mientras|mentre|während)\s")
 
 
 def _by_clause(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     if (
         _RECKONS.search(asked)
+        or _JOINS.search(asked)
         or _SIGNS.search(plain)
         or _EACH.search(plain)
         or concluded(plain)
@@ -315,21 +367,27 @@ def _by_clause(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
         return []
     begins = [0]
     for one, other in pairwise(left):
-        apart = list(_ONLY_ALONE.finditer(plain, one.end, other.start))
+        apart = list(_APART.finditer(plain, one.end, other.start))
         if not apart:
             return []
         begins.append(apart[0].start())
     about = _words(asked)
     told = [_words(plain[begin:end]) for begin, end in pairwise([*begins, len(plain)])]
     shared = [{_stem(word) for word in words if _asks_about(word, asked)} for words in told]
-    foreign = [[word for word in words if not _asks_about(word, asked)] for words in told]
+    foreign = [_foreign(words, asked) for words in told]
+    labels = [_labels(plain[begin:end]) for begin, end in pairwise([*begins, len(plain)])]
     if all(plain[one.end :].lstrip()[:1] == "%" for one in left):
         alone = [one for one, words in zip(left, shared, strict=True) if words]
         return alone if len(alone) == 1 else []
     for at, one in enumerate(left):
         others = [index for index in range(len(left)) if index != at]
         own = [word for word in foreign[at] if not any(word in foreign[index] for index in others)]
-        if own or not shared[at] or not all(foreign[index] or shared[index] for index in others):
+        if (
+            own
+            or not labels[at] <= _labels(asked)
+            or not shared[at]
+            or not all(foreign[index] or shared[index] for index in others)
+        ):
             continue
         full = len(shared[at]) > max((len(shared[index]) for index in others), default=0) and (
             len(shared[at]) > 1 or not (_counted(plain, one, asked) or any(shared[i] for i in others))

@@ -96,13 +96,18 @@ class YearGrader:
         return judged(answer, task, lambda prediction: _compare_year(prediction, golds), _year, prose=True)
 
 
+_ANY_YEAR = re.compile(r"(?<![0-9.,])(?:1[89]|20)[0-9]{2}(?![0-9])")
+_LONGEST = 20_000
+"""Characters of an answer beyond which the question is not asked."""
+
+
 def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
     """Judge the one number that an answer states; of several, the one that the question asks for."""
     if answer is not None:
         golds = [quantity(text) for text in golds_of(task)]
         thousands = any(gold and gold.value >= 1000 and gold.value.denominator == 1 for gold in golds)
         answer = in_one_notation(answer, task.question, thousands)
-    if answer is None or not task.question:
+    if answer is None or not task.question or len(answer) > _LONGEST:
         return judged(answer, task, compare, number_said, prose=True)
     whole = in_final_part(without_question(answer, task.question))
     told = told_first(whole, task.question) if whole else None
@@ -112,13 +117,14 @@ def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
     def meant(text: str) -> str:
         if quantity(text) is not None and not asks_year(task.question):
             return text
-        return asked_for(text, task.question) or text
+        one_year = not asks_year(task.question) or len(set(_ANY_YEAR.findall(text))) < 2
+        return asked_for(text, task.question) or (text if one_year else "")
 
     verdict = judged(answer, task, compare, number_said, prose=True)
     if verdict.read and not asks_year(task.question):
         return verdict
     again = judged(answer, task, lambda text: compare(meant(text)), lambda text: number_said(meant(text)), prose=True)
-    return again if again.read else verdict
+    return again if again.read or asks_year(task.question) else verdict
 
 
 def _compare(prediction: str, gold: str, tolerance: Tolerance, scale: int) -> Verdict:

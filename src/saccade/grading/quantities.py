@@ -476,6 +476,8 @@ _GROUPS: Final = (
     ),
 )
 _SI: Final = "(?:[numckMGµμ]?(?:m|g|l|L|s|V|A|W|N|J|Pa|Hz|Ω|F|C|K|T)|dm|ha|kWh|mol)"
+_GROWN: Final = re.compile(r"[kMGmµμ]?(?:V|N|W|J|Ω|Hz|Pa)|[mkµμ]A|kWh|mol")
+"""Unlisted units that are written onto their digits: `2.4V`."""
 _COMMA: Final = re.compile(
     rf"(?<![\w.,])([0-9]{{1,60}}),(?=[0-9]{{1,2}}(?:\s?(?:{_SI}|min|h|°|%|€)[²³]?(?![\w,])|\s?(?:[·×*x]|\\cdot|\\times)\s?10))"
     r"|\A(-?0),(?=[0-9]{1,9}\Z)|(?<=€)(\s?[0-9]+),(?=[0-9]{2}(?![\w,]))"
@@ -608,7 +610,8 @@ def _read(text: str, number: Numeral) -> Quantity | None:
         word = next((word[:end] for end in range(len(word), 0, -1) if is_known(word[:end])), "")  # 7个, 7厘米高
     if number.currency and (not word or not is_known(word)):
         word = number.currency
-    if word and not after.startswith(" ") and unit_named(word).dimension.startswith("word:"):
+    grown = word and not after.startswith(" ") and _GROWN.fullmatch(word) is None
+    if grown and unit_named(word).dimension.startswith("word:"):
         return None  # letters grown onto the digits that are no unit: a name, a variable, a code
     if not word:
         return Quantity(value, about=about and scale == 1 and value.denominator == 1)
