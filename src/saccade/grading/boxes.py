@@ -313,9 +313,24 @@ def _judged_where(
     if answer is not None and len(answer) <= LONGEST_ANSWER:
         text = without_thoughts(clean(without_question(answer, task.question)))
         part = next(iter(insides(text)[-1:]), text)
+        again = list(_CORRECTED.finditer(part))[-1:] or list(_BUT.finditer(part))[:1]
+        if again and says(rest := part[again[0].end() :]) and _GUESSED.search(part, 0, again[0].start()):
+            return compare(rest)
         if formed(part) and not any(says(one.text) for one in marked(part)) and len(insides(text)) < 2:
             return compare(part)
     return judged(answer, task, compare, says)
+
+
+_GUESSED = re.compile(
+    r"\b(?:guess|thought|rough|draft|initial|estimat|attempt|try\b|tried)|初步|最初|起初|猜|一开始", re.I
+)
+_CORRECTED = re.compile(
+    r"\b(?:correct(?:ed)?|final|refined|revised|adjusted|actual|better|tighter|precise|accurate|right)\s(?:bounding\s)?"
+    r"(?:box|bbox|coordinates|position|location|point|answer)\b|(?:正确|准确|最终|修正后)的?(?:边界|包围|检测)?(?:框|坐标|点|位置)",
+    re.IGNORECASE,
+)
+"""A box that takes the place of one that was only guessed."""
+_BUT = re.compile(r"\b(?:but|however|actually)\b(?!.{0,200}\b(?:also|too|another|second)\b)|但|不过", re.IGNORECASE)
 
 
 def _has_box_form(text: str) -> bool:
@@ -340,7 +355,10 @@ def _plain(text: str, count: int) -> list[str]:
     text = _SIZE_OF_PICTURE.sub("", text)
     found = [match["all"] for match in _PLAIN[count].finditer(text)]
     numbers = len(re.findall(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?", text))
-    if DOUBT.search(re.sub(r'"[^"]{0,200}"', "", text)) or numbers != count * len(found):
+    alone = numbers == count * len(found)
+    if not alone and len(found) == 1:  # "from x = 1 to x = 3 and y = 2 to y = 4, so [1, 2, 3, 4]"
+        alone = set(_floats(text.replace(found[0], " "))) <= set(_floats(found[0]))
+    if DOUBT.search(re.sub(r'"[^"]{0,200}"', "", text)) or not alone:
         return []
     return found
 

@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from saccade.grading.languages import DOUBT
@@ -56,10 +57,9 @@ _WIDE_STOPS: Final = str.maketrans(
     {"，": ", ", "、": ", ", "：": ": ", "；": "; ", "！": "! ", "？": "? ", "。": ". "}
     | {"،": ", ", "؛": "; ", "؟": "? "}
 )
-_WIDE_STOP = re.compile(r"[，、：；！？。،؛؟](?![0-9０-９\s])")
+_WIDE_STOP = re.compile(r"[，、：；！？。،؛؟](?![0-9０-９\s])|(?<![0-9０-９])[，、：；！？。](?=[0-9０-９])")
 _CIRCLED = re.compile("(?<=[①-⑳Ⓐ-ⓩ])(?=[①-⑳Ⓐ-ⓩ])")
 _FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
-_UNUSUAL = re.compile(r"[^\n -~]")
 _DIGIT_GAP = re.compile("(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 
 
@@ -67,14 +67,14 @@ def clean(text: str) -> str:
     """Return `text` in one spelling; at most `LONGEST_ANSWER` characters of it are looked at."""
     text = without_end_tokens(clean_text(text[:LONGEST_ANSWER]))
     if text.isascii():
-        return _UNUSUAL.sub(_visible, text.replace("\r", "\n"))
+        return _all_visible(text.replace("\r", "\n"))
     text = _SUPER.sub(lambda match: "^" + match[0].translate(_PLAIN), text)
     text = _VULGAR.sub(_spelt_fraction, text)
     text = _WIDE_STOP.sub(lambda match: match[0].translate(_WIDE_STOPS), _CIRCLED.sub(", ", text))
     text = _DIGIT_GAP.sub("", text.translate(_ONE_FORM))
     text = unicodedata.normalize("NFKC", text).translate(_ONE_FORM)
     text = _FOREIGN_DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
-    return _UNUSUAL.sub(_visible, text)
+    return _all_visible(text)
 
 
 def folded(text: str) -> str:
@@ -92,11 +92,10 @@ def _spelt_fraction(match: re.Match[str]) -> str:
     return f"{match['before']} {above}/{below}" if match["before"] else f"{above}/{below}"
 
 
-def _visible(match: re.Match[str]) -> str:
-    sign = match[0]
-    if sign.isprintable():
-        return sign
-    return "" if unicodedata.category(sign) == "Cf" else " "
+def _all_visible(text: str) -> str:
+    """Drop signs of format, and write a space for others that cannot be seen."""
+    unseen = {sign for sign in set(text) if not sign.isprintable() and sign != "\n"}
+    return text.translate({ord(sign): "" if unicodedata.category(sign) == "Cf" else " " for sign in unseen})
 
 
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|ce)\s?\{([^{}\\]*)\}")
@@ -208,6 +207,8 @@ _PHRASE = re.compile(
     r"[*_\"]{0,3}\s?(?P<colon>[:=]|-(?=\s))?[*_]{0,3}",
     re.IGNORECASE,
 )
+_MAY_MARK = re.compile(r"\bans|final\s|option|choice|question", re.IGNORECASE)
+"""In every line with a phrase that marks an answer."""
 _VERB = re.compile(r"\b(?:is|are|be)(?:\s[a-z]+)?[*_\s]*$", re.IGNORECASE)
 _DISTANT = re.compile(
     r"(?:correct|right|best)\s(?:answer|option|choice|question)\b[^.\n:]{1,80}?\s(?:is|are)[:\s]", re.IGNORECASE
@@ -254,8 +255,11 @@ def marked(text: str) -> list[Candidate]:
     stated = list(stated_in_json(text))
     found += [(start, Candidate(said, strong=True)) for start, _, said in stated if _BOX.search(said) is None]
     starts = sorted(start for start, _, _ in boxes)
+    openings = sorted(start for start, _, _ in stated)
+    closings = list(accumulate((end for _, end, _ in sorted(stated)), max))
     for start, end, candidate in _phrased(text):
-        inside = any(first <= start <= last for first, last, _ in stated)
+        last = bisect_right(openings, start)
+        inside = last > 0 and start <= closings[last - 1]
         if bisect_left(starts, start) == bisect_right(starts, end) and not inside:
             found.append((start, candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
@@ -288,6 +292,8 @@ def _boxed(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _phrased(text: str) -> Iterator[tuple[int, int, Candidate]]:
     """Start and end of the line's part, and what is said there; what only leads to an answer says nothing."""
+    if _MAY_MARK.search(text) is None:
+        return
     lines = text.split("\n")
     following = ""
     below: list[str] = [""] * len(lines)
@@ -296,7 +302,8 @@ def _phrased(text: str) -> Iterator[tuple[int, int, Candidate]]:
         following = lines[number] if lines[number].strip(_EDGES) else following
     position = 0
     for number, line in enumerate(lines):
-        yield from _in_line(line, position, below[number])
+        if _MAY_MARK.search(line):
+            yield from _in_line(line, position, below[number])
         position += len(line) + 1
 
 

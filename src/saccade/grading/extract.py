@@ -151,7 +151,7 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
         yield [*map(Candidate, _like_answers(lines)), *map(Candidate, lines[-1:])]
         return
     total = _total_of_table(lines)
-    lines = _without_frame(lines)
+    lines = _without_given(_without_frame(lines))
     sentences = [part for line in lines[-_MOST_SENTENCES:] for part in _sentences(line)]
     sentences = [part for part in sentences if not _REMARK.fullmatch(part)] or sentences
     concluding = [part for part in sentences if _CONCLUDES.match(part)][-1:]
@@ -188,6 +188,23 @@ _TOTALS: Final = (
 )
 _IS_TOTAL = re.compile(rf"[*_\s-]*{_TOTALS}[^:\n]{{0,20}}:[*_\s]*[^:\n]{{1,60}}\Z", re.IGNORECASE)
 _TOTAL_ROW = re.compile(rf"\|[*_\s]*{_TOTALS}[*_\s]*\|[^|]*?(?P<said>[^|]+)\|", re.IGNORECASE)
+
+
+def _without_given(lines: list[str]) -> list[str]:
+    """Drop the values that a last line works with, or follows: "July: 1,250 visitors"."""
+    given = [line for line in lines[:-1] if _GIVEN.fullmatch(line)]
+    leads = given and (_WORKING.search(lines[-1]) or (len(given) > 1 and not _GIVEN.fullmatch(lines[-1])))
+    if len(given) > 1 and not leads and len(given) == len(lines) - 1:
+        *parts, total = (float(_PROSE_NUMBER.findall(line)[-1].replace(",", "")) for line in lines)
+        leads = sum(parts) == total
+    return [line for line in lines if line not in given] if leads else lines
+
+
+_GIVEN = re.compile(
+    r"[-•*\s]{0,4}(?=[^\d\n:=→]{0,60}[^\W\d_][^\W_])[^\d\n:=→]{1,60}\d{0,4}\s?(?::|→|=>|->|=)[\s*$]{0,4}[$€£¥]?\d[^:=\n]{0,40}"
+)
+"""A value that is worked with, by its name: "July: 1,250 visitors"."""
+_WORKING = re.compile(r"[0-9][^=\n]{0,40}[-+*/×·÷]\s?[^=\n]{0,40}[0-9][^=\n]{0,40}=")
 
 
 def _total_of_table(lines: list[str]) -> str:
@@ -243,9 +260,11 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
         yield [Candidate(_SURELY.sub("", ungrouped(sentence)[-len(end) :]))]
     yield from ([Candidate(number)] for number in totals(plain))
     there = _THERE.search(plain)
+    last = _last_copula(plain)
     if there is not None and _AND_MORE.search(plain, there.end()):
+        last = None if last is not None and last.end() == there.end() else last
         there = None
-    for found in (there, _TOTAL.search(plain), _last_copula(plain)):
+    for found in (there, _TOTAL.search(plain), last):
         if found is not None and DOUBT.search(plain, endpos=found.start()) is None:
             yield [Candidate(_cut(plain[found.end() :]))]
 
@@ -425,7 +444,7 @@ def emphasised(answer: str, question: str, formulas: bool = False) -> tuple[str,
             begin = max(whole.rfind(". ", 0, start), whole.rfind("\n", 0, start)) + 1
             rest = re.split(r"[.!?]\s|\n", whole[start + len(piece) :], maxsplit=1)[0]
             doubtful = DOUBT.search(f"{whole[begin:start]} {rest}") or _ONE_OF.search(whole[begin:start])
-            return () if doubtful else tuple(piece.strip(" .:") for _, piece in pieces)
+            return () if doubtful else tuple(dict.fromkeys(piece.strip(" .:") for _, piece in pieces))
     return ()
 
 

@@ -506,6 +506,12 @@ def _atoms(word: str, code: str, depth: int) -> list[Fraction] | None:
     return None
 
 
+@cache
+def common_words() -> frozenset[str]:
+    """Return the most common words of all languages, which tell nothing of what a text is about."""
+    return _ENGLISH.union(*(row.words.split() for row in LANGUAGES.values()))
+
+
 @lru_cache(maxsize=4096)
 def written_in(text: str) -> str:
     """Return the code of the language whose most common words a text holds; empty for English and without such."""

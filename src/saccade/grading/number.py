@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated
 
 from pydantic import Field
 
-from saccade.grading.base import Verdict, golds_of, judged, right, unread, unreadable, wrong
+from saccade.grading.asked import asked_for, asks_year, in_one_notation, scale_asked, told_first
+from saccade.grading.base import Compare, Verdict, golds_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import folded
+from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.quantities import Quantity, quantity
-from saccade.grading.text import EXACT, Tolerance, number_said, same_quantity
+from saccade.grading.text import Tolerance, number_said, same_quantity
 from saccade.record.task import Task
 
 
@@ -40,7 +42,8 @@ class NumberGrader:
         known = [(text, self._within(text, gold)) for text, gold in golds if gold is not None]
         if not known:
             raise unreadable(task, "number")
-        return judged(answer, task, lambda prediction: _best(prediction, known), number_said, prose=True)
+        scale = scale_asked(task.question)
+        return _judged(answer, task, lambda prediction: _best(prediction, known, scale))
 
     def _within(self, text: str, gold: Quantity) -> Tolerance:
         # Through the decimal text: 0.05 is a twentieth and not the float nearest to it.
@@ -78,7 +81,7 @@ class CountGrader:
         known = [gold for gold in golds if gold is not None and gold.value.denominator == 1 and not gold.percent]
         if not known:
             raise unreadable(task, "whole number")
-        return judged(answer, task, lambda prediction: _compare_count(prediction, known), number_said, prose=True)
+        return _judged(answer, task, lambda prediction: _compare_count(prediction, known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,39 @@ class YearGrader:
         return judged(answer, task, lambda prediction: _compare_year(prediction, golds), _year, prose=True)
 
 
-def compare_number(prediction: str, gold: str, tolerance: Tolerance = EXACT) -> Verdict:
-    """Return the verdict on the candidate `said`; `gold` is a text that states one number."""
+_ANY_YEAR = re.compile(r"(?<![0-9.,])(?:1[89]|20)[0-9]{2}(?![0-9])")
+_LONGEST = 20_000
+"""Characters of an answer beyond which the question is not asked."""
+
+
+def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
+    """Judge the one number that an answer states; of several, the one that the question asks for."""
+    if answer is not None:
+        golds = [quantity(text) for text in golds_of(task)]
+        thousands = any(gold and gold.value >= 1000 and gold.value.denominator == 1 for gold in golds)
+        answer = in_one_notation(answer, task.question, thousands)
+    if answer is None or not task.question or len(answer) > _LONGEST:
+        return judged(answer, task, compare, number_said, prose=True)
+    whole = in_final_part(without_question(answer, task.question))
+    told = told_first(whole, task.question) if whole else None
+    if told is not None and quantity(told) is not None:
+        return compare(told)
+
+    def meant(text: str) -> str:
+        if quantity(text) is not None and not asks_year(task.question):
+            return text
+        one_year = not asks_year(task.question) or len(set(_ANY_YEAR.findall(text))) < 2
+        return asked_for(text, task.question) or (text if one_year else "")
+
+    verdict = judged(answer, task, compare, number_said, prose=True)
+    if verdict.read and not asks_year(task.question):
+        return verdict
+    again = judged(answer, task, lambda text: compare(meant(text)), lambda text: number_said(meant(text)), prose=True)
+    return again if again.read or asks_year(task.question) else verdict
+
+
+def _compare(prediction: str, gold: str, tolerance: Tolerance, scale: int) -> Verdict:
+    """Return the verdict on a candidate; `gold` is a text that states one number, asked for in a scale."""
     if folded(prediction) == folded(gold):
         return right("same text", prediction)
     answer, target = quantity(prediction), quantity(gold)
@@ -102,14 +136,17 @@ def compare_number(prediction: str, gold: str, tolerance: Tolerance = EXACT) -> 
         return unread("states no single number", prediction)
     if same_quantity(answer, target, tolerance):
         return right("same number" if tolerance.exact else "within tolerance", prediction)
+    scaled = [replace(one, value=one.value / scale) for one in (answer, target)]
+    if same_quantity(scaled[0], target, tolerance) or same_quantity(answer, scaled[1], tolerance):
+        return right("same number in the scale that the question asks for", prediction)
     if answer.about and tolerance.exact:
         return wrong("an approximate number where an exact one is asked for", prediction)
     return wrong("another number or unit", prediction)
 
 
-def _best(prediction: str, golds: Sequence[tuple[str, Tolerance]]) -> Verdict:
+def _best(prediction: str, golds: Sequence[tuple[str, Tolerance]], scale: int) -> Verdict:
     """Return the verdict by the accepted answer that is met, or else by the first one."""
-    verdicts = [compare_number(prediction, text, within) for text, within in golds]
+    verdicts = [_compare(prediction, text, within, scale) for text, within in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
 

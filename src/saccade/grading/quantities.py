@@ -200,7 +200,7 @@ SCALES: Final = {
     "lakh": 100_000,
     "crore": 10_000_000,
 }
-_MYRIADS: Final = {"万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8}
+MYRIADS: Final = {"万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8}
 ATTACHED_SCALES: Final = {"K": 1_000, "k": 1_000, "M": 1_000_000, "B": 1_000_000_000, "T": 1_000_000_000_000}
 """Read only where they follow the digits at once: `5M` is five million, `5 m` five metres."""
 
@@ -311,7 +311,7 @@ _NUMBERED = re.compile(r"\A(?:no|nr|n°|num)\.?\s(?=[0-9]+\W*\Z)", re.IGNORECASE
 _UNIT = re.compile(r"°\s?[CcFf]?(?!\w)|[%$€£¥¢]|[^\W\d_]+[²³]?")
 _POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)(?:\s?\^\s?)?\{?(?P<power>[23])\}?(?![0-9.,])")
 _SQUARE = re.compile(r"^(?P<power>square|sq\.?|cubic)\s(?P<unit>[^\W\d_]+)", re.IGNORECASE)
-_UNSPACED = re.compile("[\u0980-\u09ff\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+UNSPACED = re.compile("[\u0980-\u09ff\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SKIPPED = frozenset(
     """
         in on at of to and is are was were the a an for with total overall altogether there that which as so by from
@@ -353,7 +353,7 @@ class Quantity:
 
 def quantity(text: str) -> Quantity | None:
     """Return the one number that `text` states, or None."""
-    plain = _PER_SQUARED.sub(r"/\g<unit>²", repeating_as_fraction(unwrapped(clean(text))))
+    plain = _PER_SQUARED.sub(r"/\g<unit>²", repeating_as_fraction(_ITALIC.sub(r"\1", unwrapped(clean(text)))))
     plain = _POWER.sub(lambda match: match["unit"] + _SIGNS[match["power"]], plain)
     plain = _NUMBERED.sub("", _PER_HUNDRED.sub("%", plain))
     below = _BELOW.search(plain)
@@ -396,6 +396,7 @@ def quantity(text: str) -> Quantity | None:
     return _in_two_units(plain) or _broken_down(plain)
 
 
+_ITALIC = re.compile(r"(?<![\w*])\*([^\W\d_]{2}[^*\n]{0,80})\*(?![\w*])")
 _ONE_IN = re.compile(
     r"\A((?:.{0,60}(?:chance|probabilit|odds|wahrscheinlichk|probabilid|likelihood)[^0-9]{0,40})?)(?P<above>[0-9]{1,6})\s"
     r"(?:in|out\sof|von|sur|de\scada|de|su|em|z|ze|из|з|op\sde|van\sde|av|af|dari|trên|από\sτα|مین\sسے|من|מתוך)\s(?P<below>[0-9]{1,6})\W*\Z",
@@ -442,7 +443,7 @@ _IN_BRACKETS = re.compile(
 """The same again in another unit: "1.80 m (180 cm)"."""
 _AMONG = re.compile(
     r"(?P<whole>[^,;()]{1,200})(?:\s-\s(?:that|which|up|down|compared)\b|[,;(]\s?(?:(?:(?:and|although|though|even\sthough|but|while)\s)?(?:only\s)?[a-z0-9]+(?:\s[a-z]+)?\sof\s(?:which|these|them|whom)\b|of\s(?:which|these|them|whom)\b"
-    r"|including\s|其中|(?:dont|davon|darunter|di\scui|waarvan)\s|(?:de\s(?:los|las)\scuales|из\s(?:них|которых))\s"
+    r"|including\s|其中|(?:dont|davon|darunter|di\scui|waarvan|varav|hvorav|hvoraf|d[oa]s\squais|z\sczego|z\snich|joista|din\scare|trong\sđó|gồm|منها|منهم)\s|(?:de\s(?:los|las)\scuales|из\s(?:них|которых))\s"
     r"|[そ]?のうち|うち|그\s?중)).{1,200}|(?P<before>.{1,200}?)\s\([^()]{10,200}\.\)",
     re.IGNORECASE,
 )
@@ -475,25 +476,28 @@ _GROUPS: Final = (
     ),
 )
 _SI: Final = "(?:[numckMGµμ]?(?:m|g|l|L|s|V|A|W|N|J|Pa|Hz|Ω|F|C|K|T)|dm|ha|kWh|mol)"
+_GROWN: Final = re.compile(r"[kMGmµμ]?(?:V|N|W|J|Ω|Hz|Pa)|[mkµμ]A|kWh|mol")
+"""Unlisted units that are written onto their digits: `2.4V`."""
 _COMMA: Final = re.compile(
     rf"(?<![\w.,])([0-9]{{1,60}}),(?=[0-9]{{1,2}}(?:\s?(?:{_SI}|min|h|°|%|€)[²³]?(?![\w,])|\s?(?:[·×*x]|\\cdot|\\times)\s?10))"
     r"|\A(-?0),(?=[0-9]{1,9}\Z)|(?<=€)(\s?[0-9]+),(?=[0-9]{2}(?![\w,]))"
 )
 
-_MEASURE: Final = (
+MEASURE: Final = (
     r"(?:k|m|c|d|µ|μ)?(?:m|g|l|s|v|a|w|hz|pa|j|n|°|%)[²³]?(?![^\W\d_])|\S*(?:met|mèt|mét|мет|gram|грам|lit|лит)"
 )
 _SPACED_GROUP: Final = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\s[0-9]{3})+(?![\w]|[.,][0-9]{3})")
+_SPACED_CENTS: Final = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\s[0-9]{3})+,[0-9]{2}(?![\w.,])")
 _MONEY_IN_GROUPS: Final = re.compile(
-    r"[0-9]\s?(?:(?:đồng|đ|vnd|rupiah|idr|pesos?|lir[ae]|euros?|eur|tl|kr|zł|lei|reais|ft)(?![^\W\d_])|[€₺])",
+    r"[0-9]\s?(?:(?:đồng|đ|vnd|rupiah|idr|pesos?|lir[ae]|euros?|eur|tl|kr|zł|lei|reais|ft)(?![^\W\d_])|[€₺₽₴₫])",
     re.IGNORECASE,
 )
 _DOTTED_GROUP: Final = re.compile(
-    rf"(?<![\w.,])[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+(?=\s(?!{_MEASURE}|{'|'.join(SCALES_ABROAD)})[^\W\d_]{{2,}}|\s?€)",
+    rf"(?<![\w.,])[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+(?=\s(?!{MEASURE}|{'|'.join(SCALES_ABROAD)})[^\W\d_]{{2,}}|\s?€)",
     re.IGNORECASE,
 )
 """`1.234 Besucher` in a language that groups by points: what is counted has no decimals."""
-_COMMA_DECIMAL: Final = re.compile(rf"(?<![\w.,])([0-9]{{1,6}}),([0-9]{{3}})(?=\s?(?:{_MEASURE}))", re.IGNORECASE)
+_COMMA_DECIMAL: Final = re.compile(rf"(?<![\w.,])([0-9]{{1,6}}),([0-9]{{3}})(?=\s?(?:{MEASURE}))", re.IGNORECASE)
 _COMMA_ALONE: Final = re.compile(
     r"(\D*[0-9]+),([0-9]{1,2}(?![0-9])\s(?!(?:and|or|y|e|et|und|o|ou|oder|i|и|или|to|a)\b)[^\W\d_]{2,}\D*)"
 )
@@ -503,6 +507,7 @@ _COMMA_ALONE: Final = re.compile(
 def ungrouped(text: str) -> str:
     """Close up groups of digits, and write decimals with a point."""
     text = re.sub(r"(?<![\w.,])0,(?=[0-9]+(?![\w,]))", "0.", text)  # a zero leads no group of thousands
+    text = _SPACED_CENTS.sub(lambda match: match[0].replace(" ", "").replace(",", "."), text)
     code = written_in(text)
     if code or _MONEY_IN_GROUPS.search(text):
         text = _SPACED_GROUP.sub(lambda match: match[0].replace(" ", ""), text)
@@ -601,11 +606,12 @@ def _read(text: str, number: Numeral) -> Quantity | None:
     scale, after = _scale(after)
     value = number.value * (-scale if _MINUS.search(before) else scale)
     word = _unit_word(after)
-    if word and not after.startswith(" ") and _UNSPACED.match(word):
+    if word and not after.startswith(" ") and UNSPACED.match(word):
         word = next((word[:end] for end in range(len(word), 0, -1) if is_known(word[:end])), "")  # 7个, 7厘米高
     if number.currency and (not word or not is_known(word)):
         word = number.currency
-    if word and not after.startswith(" ") and unit_named(word).dimension.startswith("word:"):
+    grown = word and not after.startswith(" ") and _GROWN.fullmatch(word) is None
+    if grown and unit_named(word).dimension.startswith("word:"):
         return None  # letters grown onto the digits that are no unit: a name, a variable, a code
     if not word:
         return Quantity(value, about=about and scale == 1 and value.denominator == 1)
@@ -641,7 +647,7 @@ def _scale(after: str) -> tuple[int, str]:
         return ATTACHED_SCALES[attached[0]], after[1:]
     myriad = re.match(r"\s?([万萬만亿億억])", after)
     if myriad:
-        return _MYRIADS[myriad[1]], after[myriad.end() :]
+        return MYRIADS[myriad[1]], after[myriad.end() :]
     word = re.match(r"\s?([^\W\d_][^\s\d.,;:!?()\"]*)", after)
     scale = (SCALES.get(name := word[1].casefold()) or SCALES_ABROAD.get(name)) if word else None
     if word is None or scale is None:

@@ -1,0 +1,453 @@
+"""Find the number that a question asks for in a sentence with several, and read numbers as its language writes them.
+
+No language has rules of its own here: the words of the question tell which number it names itself, and which one stands
+where it asks. "Im Café sitzen acht Personen: drei Paare und zwei Gäste" counts persons, as the question does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.extract import concluded
+from saccade.grading.languages import DOUBT, LANGUAGES, SCALES_ABROAD, common_words, written_in
+from saccade.grading.number_words import foreign_words_as_digits, with_digits
+from saccade.grading.quantities import MEASURE, MYRIADS, SCALES, UNSPACED, Numeral, is_known, numerals, ungrouped
+
+_LONGEST: Final = 400
+_MOST: Final = 12
+_WORD = re.compile(r"[^\W\d_]+")
+_YEAR = re.compile(r"(?:1[89]|20)[0-9]{2}")
+_ASKS_YEAR = re.compile(
+    r"\b(?:(?:which|what|welche[ms]?|quelle?|qué|que|qual|quale|в\sкаком|w\skt[óo]rym|welk|vilket|hvilket)\s(?:year|jahr|année|año|ano|anno|год\w*|roku|jaar|år)"
+    r"|năm\snào|tahun\sberapa|hangi\syıl)|哪一?年|何年|몇\s?년",
+    re.IGNORECASE,
+)
+_LEAVES_OPEN = re.compile(
+    r"\b(?:or|oder|ou|oppure|или|або|lub|czy|eller|vagy|atau|hoặc|veya)\b|或|または|또는|\?", re.IGNORECASE
+)
+_DENIES = re.compile(rf"{DOUBT.pattern}|[不没沒未]|ない|なかっ|않|못|안\s", re.IGNORECASE)
+_EVERY = re.compile(
+    r"(?:\b(?:all|alle[nr]?|tod[oa]s|tou(?:te)?s|tutt[ie]|все[хм]?|усі[хм]?|wszystkie|tất\scả|semua|tüm|kaikki|alla)\b|[所全都]有?|すべて|모든|모두).{0,6}\Z",
+    re.IGNORECASE,
+)
+"""Before a number that the question names: "all 5 cars" counts them."""
+_OF = re.compile(
+    r"\s(?:out\s)?(?:of|von|der|sur|des|de|su|dei|delle|di|из|z|ze|van|av|af|dari|trong)\s(?:(?:the|these|those|den|les|los|las|os|as|de)\s)?",
+    re.IGNORECASE,
+)
+_ON = re.compile(r"(?:,|;|[和与及]|\b(?:and|und|y|e|et|и|і|en|och|og|i|dan|và|ve|a|και))\s?\Z", re.IGNORECASE)
+"""Joins a further count to one before: "3 cats on the left and 2 on the right"."""
+_ONE = re.compile(r"(?P<lead>\band|[,;:-])\sone\b(?!\s(?:another|other))", re.IGNORECASE)
+_PARTED = re.compile(r"\s?[:(]\s?|\s-\s")
+_SIGNS = re.compile(r"[*+/×÷=√^]|[0-9]\s?-\s?[0-9]")
+_LINKS: Final = "是为為约約有共了は이가은는"
+_TOO_COMMON: Final = "的是在了有は가이은는に"
+
+
+def asks_year(question: str) -> bool:
+    """Tell whether a question asks for a year."""
+    return _ASKS_YEAR.search(question) is not None
+
+
+def asked_for(text: str, question: str) -> str | None:
+    """Return `text` with no number but the one that `question` asks for; None if that cannot be told."""
+    read = _numbers(text, question)
+    if read is None:
+        return None
+    plain, asked, found, left = read
+    if asks_year(question):
+        years = [one for one in found if _YEAR.fullmatch(plain, one.start, one.end)]
+        return _alone(plain, found, years[0]) if len(years) == 1 else None
+    share = len(found) == 2 and _OF.fullmatch(plain, found[0].end, found[1].start) and found[0].value < found[1].value
+    about, told = _words(asked), _words(plain)
+    if (
+        len(left) == 1
+        and about
+        and not is_known(about[-1])
+        and _stem(about[-1]) not in map(_stem, told)
+        and _foreign(told, asked)
+    ):
+        return None  # "17 of the 20 passed" tells nothing of those who failed
+    if share and _counted(plain, found[1], asked):
+        return _alone(plain, found, found[0])
+    for way in (left, _whole(plain, left, asked), _filling(plain, left, asked), _concluding(plain, left, asked)):
+        if len(way) == 1:
+            return _alone(plain, found, way[0])
+    return None
+
+
+def told_first(text: str, question: str) -> str | None:
+    """Return `text` with the number that its sentences say of what is asked, before any rule looks at one sentence.
+
+    "There are 4 cats. Three sit and one sleeps"; "37 people prefer tea, 25 coffee". None where it may be another.
+    """
+    read = _numbers(text, question)
+    if read is None or len(read[2]) < 2 or asks_year(question):
+        return None
+    plain, asked, found, left = read
+    parts = found[1:]
+    summed = len(parts) > 1 and re.search(r"[.:;]\s?\S", plain) and sum(one.value for one in parts) == found[0].value
+    whole = _whole(plain, list(found), asked) if summed and _counted(plain, found[0], asked) else []
+    way = whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
+    return _alone(plain, found, way[0]) if len(way) == 1 else None
+
+
+def _numbers(text: str, question: str) -> tuple[str, str, tuple[Numeral, ...], list[Numeral]] | None:
+    """Return text and question in plain spelling, the numbers of the text, and those that the question does not name.
+
+    None where they leave it open, or there is nothing to choose from.
+    """
+    if len(text) > 2 * _LONGEST:
+        return None
+    asked, whole = _plain(question), _plain(text)
+    plain = _without_names(whole, asked)
+    found = numerals(plain) if len(plain) <= _LONGEST else None
+    if not found or len(found) > _MOST or (len(found) < 2 and plain == whole):
+        return None
+    if DOUBT.search(plain) or _LEAVES_OPEN.search(plain) or _denies(question):
+        return None
+    named = {key for one in re.finditer(r"[0-9]+(?:[.,][0-9]+)*", asked) for key in _named_by(asked, one.span())}
+    left = []
+    for one in found:
+        if named.isdisjoint(_named_by(plain, (one.start, one.end))):
+            left.append(one)
+        elif _EVERY.search(plain[: one.start]):
+            return None
+    if not asks_year(question):
+        left = [
+            one for one in left if not (_YEAR.fullmatch(plain, one.start, one.end) and plain[one.end :][:1] in "年년")
+        ]
+    return (plain, asked, found, left) if left else None
+
+
+@lru_cache(maxsize=64)
+def _plain(text: str) -> str:
+    plain = with_digits(ungrouped(foreign_words_as_digits(unwrapped(clean(text[: 4 * _LONGEST])))))
+    plain = re.sub(r"(?<=[^\W\d_])\s-\s(?=[0-9])", ": ", plain)
+    plain = _ONE.sub(r"\g<lead> 1", plain) if re.search(r"[0-9]", plain) else plain
+    return re.sub(r"\bno(?=s?\s[a-z])", "em", plain) if written_in(plain) == "pt" else plain  # "in the"
+
+
+def _denies(question: str) -> bool:
+    """Tell whether a question asks what is not so; the Portuguese "no" means "in the"."""
+    if re.match(r"\W*(?:\w+\s){0,2}(?:quant[oa]s?|qual|quais)\b", question, re.IGNORECASE):
+        return "não" in question.casefold()
+    return _DENIES.search(question.strip().rstrip("?？ ")) is not None
+
+
+def _without_names(plain: str, asked: str) -> str:
+    """Drop the question's names with digits: "aged 18-24", "in Q4"."""
+    for name in re.findall(
+        r"(?<!\S)[^\s0-9]{0,9}[0-9]+[-:/A-Za-z][^\s.,?!]{0,9}|(?<!\S)[A-Za-z]{1,9}[0-9]{1,4}(?![^\s.,?!])", asked
+    ):
+        plain = plain.replace(name, " ")
+    return plain
+
+
+def _alone(plain: str, found: tuple[Numeral, ...], meant: Numeral) -> str:
+    """Return the text without the digits of other numbers."""
+    kept, start = [], 0
+    for one in found:
+        if one is not meant:
+            kept.append(plain[start : one.start])
+            start = one.end
+    return "".join([*kept, plain[start:]])
+
+
+def _content(part: str, backwards: bool, reach: int = 3) -> str:
+    """Return the word nearest to a number that tells something, of unspaced scripts two signs; empty without one."""
+    part = part.rpartition("\n")[2].rstrip(" *_\"'$(") if backwards else part.partition("\n")[0].lstrip(" *_\"'-%°")
+    if backwards and UNSPACED.match(part[-1:]):
+        return part.rstrip(_LINKS)[-2:]
+    if UNSPACED.match(part[:1]) and not backwards:
+        return part[:2]
+    tokens = part.split()[::-1] if backwards else part.split()
+    for token in tokens[:reach]:
+        word = token.strip(".,:;!?()\"'*").casefold()
+        if word.isdigit() or (backwards and (token[-1:] in ".,:;!?" or _ON.fullmatch(word))):
+            break
+        if len(word) > 2 and word not in common_words():
+            return word
+        if not backwards and token[-1:] in ".,:;!?":
+            break
+    return ""
+
+
+def _named_by(text: str, span: tuple[int, int]) -> Iterator[tuple[str, str, str]]:
+    """Yield a number with the word on either side; a year stands for itself."""
+    digits = text[span[0] : span[1]].strip("+-$€£¥ ")
+    if _YEAR.fullmatch(digits):
+        yield digits, "", ""
+    for way, word in (("after", _content(text[: span[0]], True, 1)), ("before", _content(text[span[1] :], False, 1))):
+        if word:
+            yield digits, way, _stem(word)
+
+
+def _stem(word: str) -> str:
+    word = word.removeprefix("ال")
+    return word[: max(4, len(word) - 3)]
+
+
+def _asks_about(word: str, asked: str) -> bool:
+    """Tell whether a question holds a word, perhaps in another form."""
+    if not word:
+        return False
+    if UNSPACED.match(word):
+        return word in asked or (
+            word[0] not in _TOO_COMMON and f"{word[0]}{word[1:2] if word[0] in _LINKS else ''}" in asked
+        )
+    return _stem(word) in {_stem(other) for other in _WORD.findall(asked.casefold())}
+
+
+def _counted(plain: str, one: Numeral, asked: str) -> bool:
+    return _asks_about(_content(plain[one.end :], False), asked)
+
+
+def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
+    """Return the numbers that stand where the question asks: "at the outer level 6 electrons", "3 red cars".
+
+    None where a further count is joined on, which may be a part of the answer.
+    """
+    ranks = []
+    if _FURTHER.search(plain):
+        return []
+    for one in left:
+        head, counted = plain[: one.start].rstrip(), _counted(plain, one, asked)
+        if (
+            _ON.search(head)
+            and not _phrase(plain[one.end :])
+            and not counted
+            and not _YEAR.fullmatch(plain, one.start, one.end)
+        ):
+            return []
+        before = _content(head, True)
+        shared = 0
+        if UNSPACED.match(before):
+            head = head.rstrip(_LINKS)
+            if _ON.search(head):
+                return []
+            shared = next((size for size in range(min(12, len(head)), 1, -1) if head[-size:] in asked), 0)
+            counted = (
+                counted or _SLOT.match(asked, asked.find(head[-shared:]) + shared) is not None if shared else False
+            )
+        elif _asks_about(before, asked) and _is_plain(plain, one, asked):
+            shared = 2
+        ranks.append(shared if counted else 0)
+    best = max(ranks, default=0)
+    if best and sum(rank > best - 2 for rank in ranks) == 1:
+        return [left[ranks.index(best)]]
+    if _EACH.search(plain) or _RECKONS.search(asked) or _JOINS.search(asked):
+        return []
+    for forwards, phrases in (
+        (True, [_phrase(plain[one.end :]) for one in left]),
+        (False, [_phrase_before(plain[: one.start]) for one in left]),
+    ):
+        known = [bool(words) and not _foreign(words, asked) for words in phrases]
+        closed = [not forwards or _ends(plain[one.end :], words) for one, words in zip(left, phrases, strict=True)]
+        if all(phrases) and sum(known) == 1 and all(a or b for a, b in zip(known, closed, strict=True)):
+            return [left[known.index(True)]]
+    return []
+
+
+def _is_plain(plain: str, one: Numeral, asked: str) -> bool:
+    """Tell whether the clause of a number holds no word that the question lacks: of Tom's goals none is Anna's."""
+    if _RECKONS.search(asked) or _JOINS.search(asked):
+        return False
+    begin = max((found.end() for found in _APART.finditer(plain, 0, one.start)), default=0)
+    end = _APART.search(plain, one.end)
+    clause = plain[begin : end.start() if end else len(plain)]
+    return not _foreign(_words(clause), asked) and _labels(clause) <= _labels(asked)
+
+
+def _foreign(words: list[str], asked: str) -> list[str]:
+    return [word for word in words if not _asks_about(word, asked)]
+
+
+def _labels(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w'])[A-Z](?![\w'])", text))
+
+
+_JOINS = re.compile(r"\b(?:and|und|y|et|и|e|och|dan|và|ve)\b|[和与及]|(?<=[\u3040-\u9fff])と", re.IGNORECASE)
+
+
+def _ends(rest: str, words: list[str]) -> bool:
+    """Tell whether an item of a list ends with these words, so that they name a thing."""
+    tokens = rest.split()
+    tail = tokens[len(words) :]
+    return not words or tokens[len(words) - 1][-1:] in ",;.:" or not tail or _ON.fullmatch(tail[0]) is not None
+
+
+_SLOT = re.compile(r"[是为為有占共约はがを은는이가\s]{0,3}(?:多少|几|幾|何|什么|いくら|몇|얼마|百分之)")
+
+
+def _phrase_before(head: str) -> list[str]:
+    words = _phrase(" ".join(reversed(head.split("\n")[-1].split())))
+    return words if len(words) > 1 else []
+
+
+def _phrase(rest: str) -> list[str]:
+    """Return the words beside a number up to a common one or a stop: "3 red cars in"."""
+    words: list[str] = []
+    for token in rest.split()[:4]:
+        word = token.strip(".,:;!?()\"'*").casefold()
+        if not word.isalpha() or word in common_words() or len(word) < 3:
+            break
+        words.append(word)
+        if token[-1:] in ".,:;!?":
+            break
+    return words
+
+
+def _whole(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
+    """Return the number whose parts the others are: they come to it, or a colon leads to them."""
+    if len(left) < 2 or _SIGNS.search(plain):
+        return []
+    first, *parts = left
+    if not all(0 < one.value < first.value for one in parts) or not _content(plain[first.end :], False):
+        return []
+    apart = _PARTED.search(plain, first.end)
+    led = apart is not None and apart.end() <= parts[0].start and _counted(plain, first, asked)
+    return [first] if led or (len(parts) > 1 and sum(one.value for one in parts) == first.value) else []
+
+
+def _concluding(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
+    """Return the last number in the unit that is asked for, or the one in the only clause that the question is about.
+
+    "Between 3 and 4 (x 1000), so 3500 U/min"; "rent takes up 35% of the budget, food 20%".
+    """
+    last = left[-1]
+    unit = plain[last.end :].split()[:1]
+    apart = re.search(r"[,;:=→]\s[^,;:0-9]*\Z", plain[: last.start])
+    in_unit = (
+        unit
+        and ("/" in unit[0] or is_known(unit[0].strip(".,")))
+        and unit[0].strip(".,").casefold() in asked.casefold()
+    )
+    if apart and in_unit and all(one.value < last.value for one in left[:-1]):
+        return [last]
+    return _by_clause(plain, left, asked)
+
+
+_RECKONS = re.compile(
+    r"\b(?:more|fewer|less|than|differen\w+|total|altogether|together|sum|average|mean|combined|all|ratio|product|mehr|weniger|unterschied|insgesamt|zusammen|summe|durchschnitt\w*"
+    r"|más|menos|diferencia|total|suma|promedio|plus|moins|somme|moyenne|più|meno|differenza|somma|media|mais|diferença|soma|média|больше|меньше|разниц\w+|сумм\w+|всего|средн\w+"
+    r"|więcej|mniej|różnic\w+|razem|meer|minder|verschil|samen|hơn|tổng|lebih|selisih|daha|fark\w*|toplam)\b|比|差|一共|共|总|總|平均|합|총|더|차이|平均|合計|全部|違い",
+    re.IGNORECASE,
+)
+_FURTHER = re.compile(
+    r"\b(?:plus|another|more|further|additional|extra|also|too|behind|weitere|noch|auch|otr[oa]s|además|también|autres|aussi|altr[ie]|anche|outr[oa]s|também|ещё|еще|также|jeszcze)\b|还有|另有|另外|外加|以及|さらに|ほかに|또한|추가",
+    re.IGNORECASE,
+)
+_EACH = re.compile(r"\b(?:each|every|per|je|jede\w*|chaque|cada|ogni|кажд\w+)\b|每|各|ずつ|씩", re.IGNORECASE)
+_SHOWN: Final = frozenset(
+    """
+        image picture photo figure chart graph table diagram bild foto imagen imagem immagine shown
+        only just exactly years year old them these those which whom but aber pero mais mas maar
+    """.split()  # noqa: SIM905
+)
+"""Words that tell nothing of what is asked."""
+_APART = re.compile(r"[,;:.()]\s|\s(?:and|und|y|e|et|и|en|och|og|i|dan|và|ve|while|whereas|mientras|mentre|während)\s")
+
+
+def _by_clause(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
+    if (
+        _RECKONS.search(asked)
+        or _JOINS.search(asked)
+        or _SIGNS.search(plain)
+        or _EACH.search(plain)
+        or concluded(plain)
+        or "=" in plain
+        or _FURTHER.search(plain)
+    ):
+        return []
+    begins = [0]
+    for one, other in pairwise(left):
+        apart = list(_APART.finditer(plain, one.end, other.start))
+        if not apart:
+            return []
+        begins.append(apart[0].start())
+    about = _words(asked)
+    told = [_words(plain[begin:end]) for begin, end in pairwise([*begins, len(plain)])]
+    shared = [{_stem(word) for word in words if _asks_about(word, asked)} for words in told]
+    foreign = [_foreign(words, asked) for words in told]
+    labels = [_labels(plain[begin:end]) for begin, end in pairwise([*begins, len(plain)])]
+    if all(plain[one.end :].lstrip()[:1] == "%" for one in left):
+        alone = [one for one, words in zip(left, shared, strict=True) if words]
+        return alone if len(alone) == 1 else []
+    for at, one in enumerate(left):
+        others = [index for index in range(len(left)) if index != at]
+        own = [word for word in foreign[at] if not any(word in foreign[index] for index in others)]
+        if (
+            own
+            or not labels[at] <= _labels(asked)
+            or not shared[at]
+            or not all(foreign[index] or shared[index] for index in others)
+        ):
+            continue
+        full = len(shared[at]) > max((len(shared[index]) for index in others), default=0) and (
+            len(shared[at]) > 1 or not (_counted(plain, one, asked) or any(shared[i] for i in others))
+        )
+        last = bool(about) and _stem(about[-1]) in shared[at] and all(_stem(about[-1]) not in shared[i] for i in others)
+        if (full and all(foreign[index] or shared[index] for index in others)) or (last and at > 0):
+            return [one]
+    return []
+
+
+def _words(text: str) -> list[str]:
+    """Return the words that tell something, without those grown onto digits."""
+    found = re.findall(r"(?<![\w%])[^\W\d_]+", text.casefold())
+    return [word for word in found if len(word) > 2 and word not in common_words() and word not in _SHOWN]
+
+
+# Groups of thousands by points, in the languages that write them so, and scales that the question asks in.
+
+_DOTTED = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?![0-9]|[.,][0-9])")
+_BY_POINTS = re.compile(r"(?<![\w.,])[0-9]+\.(?:[0-9]{1,2}|[0-9]{4,})(?![\w.])|(?<![\w.,])0\.[0-9]")
+_COUNTED = re.compile(rf"\s(?!{MEASURE}|(?:{'|'.join(SCALES_ABROAD)})\b)[^\W\d_]+|\s?[€₽₺₫₴$]", re.IGNORECASE)
+_CURRENCY = re.compile(r"(?:[$€£₽₺₫₴]|Rp)\s?\Z")
+
+
+def in_one_notation(answer: str, question: str, whole: bool) -> str:
+    """Close up the groups in `1.500 Besucher`; where a `whole` number of thousands is right, those of any number.
+
+    Not where decimals of the answer are written with a point.
+    """
+    answer = re.sub(r"\bRp\.?\s?(?=[0-9])", "Rp ", answer)
+    if not _DOTTED.search(answer) or _BY_POINTS.search(answer):
+        return answer
+    code = "id" if "Rp " in answer else written_in(answer[-2 * _LONGEST :]) or written_in(question)
+    if not code or not (LANGUAGES[code].comma or code == "id"):
+        return answer
+
+    def closed(match: re.Match[str]) -> str:
+        said = whole or _COUNTED.match(answer, match.end()) or _CURRENCY.search(answer[: match.start()][-3:])
+        return match[0].replace(".", "") if said else match[0]
+
+    return _DOTTED.sub(closed, answer)
+
+
+_MYRIADS_ASKED = re.compile(
+    r"(?:几|幾|多少|何|몇|[单單]位\s?[:是为為]?\s?|単位\s?[:は]?\s?|단위\s?:?\s?)\s?(?P<scale>[万萬만亿億억])"
+)
+_SHORT_SCALES: Final = frozenset("mn bn млн млрд тыс тис mio mrd tỷ tỉ".split())  # noqa: SIM905
+
+
+def scale_asked(question: str) -> int:
+    """Return the scale that a question asks in ("how many millions", "몇 억 원"); 1 without one."""
+    plain = folded(question)
+    myriad = _MYRIADS_ASKED.search(plain)
+    if myriad is not None:
+        return MYRIADS[myriad["scale"]]
+    scales = set()
+    for found in _WORD.finditer(plain):
+        word = found[0]
+        scale = SCALES.get(word) or SCALES.get(word.removesuffix("s")) or SCALES_ABROAD.get(word)
+        long = len(word) > 3 or word in _SHORT_SCALES
+        if scale and scale >= 1000 and long and not re.search(r"[0-9]\s?\Z", plain[: found.start()]):
+            scales.add(scale)
+    return scales.pop() if len(scales) == 1 else 1
