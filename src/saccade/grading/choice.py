@@ -19,7 +19,7 @@ from saccade.grading.base import Verdict, gold_of, judged, right, unread, unread
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.formula import same_formula
-from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, without_seeming, written_in
+from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, NOT_THE_OTHER, OPTION, without_seeming, written_in
 from saccade.grading.letters import in_our_letters, labels_said, may_label, own_labels, parts_said
 from saccade.grading.quantities import quantity
 from saccade.grading.text import (
@@ -35,6 +35,7 @@ from saccade.grading.yes_no import asserts
 from saccade.record.task import Task
 
 _MENTION = re.compile(r"(?<![A-Za-z])[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?i:option|choice)s?\s+(?P<named>[A-Z])\b")
+_OPTION_ABROAD = re.compile(rf"(?<![^\W_])(?:{OPTION})(?<!option)\s?(?=[(]?(?-i:[A-Z])[)]?(?![^\W_]))", re.IGNORECASE)
 _PAIR_ABROAD = re.compile(r"(?<=[0-9])\s?;\s?(?=[-0-9])")
 _VERB = re.compile(
     r"(?:increas|decreas|stay|remain|mov|rotat|turn|ris|fall|doubl|halv|get|becom|go|expand|contract|shrink|grow|sink|float|melt)e?s\b"
@@ -61,6 +62,11 @@ _SMALL_WORDS = frozenset(
         you we see becomes also reads states spells displays depicts labeled labelled named marked
     """.split()  # noqa: SIM905
 )
+_PREDICATE = re.compile(
+    r"\s[a-z]+[a-rt-z]s\s(?:up|down|from|to|by|in|at|out|off|above|below|over|the|an?|more|most|less|least|first|last|higher|lower"
+    r"|fast\w*|slow\w*|it|its|their|[0-9]\S*)\s(?!.*\b(?:is|are|was|were|has|have)\b)"
+)
+"""What a subject does: "orange goes up the most", but not "orange cars"."""
 _MODIFIES_NOT = re.compile(
     r"(?:is|are|was|were|has|have|had|of|in|on|at|to|for|with|by|as|from|than|because|since|which|that|who|when|while|if|and|or|"
     r"but|not|would|will|can|could|should|does|do|did|side|one|option|choice|answer|seems?|appears?|looks?|shows?|means|represents"
@@ -83,7 +89,13 @@ def options_of(texts: tuple[str, ...], question: str = "") -> AnswerOptions:
     """Make the options with these texts, in this order."""
     own, unmarked = own_labels(texts, question)
     plains = tuple(_plain(text) for text in unmarked)
-    return AnswerOptions(texts, plains, tuple(bare(plain) for plain in plains), own)
+    heads = [bare(plain.partition(": ")[0]) for plain in plains]
+    distinct = len(set(heads)) == len(heads) and all(
+        len(one) > 1 and one != bare(plain) for one, plain in zip(heads, plains, strict=True)
+    )
+    return AnswerOptions(
+        texts, plains, tuple(bare(plain) for plain in plains), own, tuple(heads) if distinct else (), question
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +108,32 @@ class AnswerOptions:
     """The normalised texts that are compared."""
     own: tuple[str, ...] = ()
     """Labels in other letters that the options have in the question."""
+    heads: tuple[str, ...] = ()
+    """What stands before the colon in each option, if it tells them apart: "Line 3: 4 x 8.25"."""
+    question: str = field(default="", repr=False)
 
     def plain(self, said: str) -> str:
         """Strip markup that means nothing for a choice, and write the options' own labels as ours."""
         plain = _plain(said)
-        if not self.own or bare(plain) in self.words:
+        if bare(plain) in self.words:
+            return plain
+        plain = _OPTION_ABROAD.sub("option ", plain)
+        if (noun := self.noun()) is not None:
+            plain = noun.sub("option ", plain)
+        if not self.own:
             return plain
         return in_our_letters(plain, self.own, lambda index: label(index, len(self.texts)))
+
+    def noun(self) -> re.Pattern[str] | None:
+        """Return the noun that all options are, before a label: "graph D" where they are "Graph 1", "Graph 2", …"""
+        first = {words.split()[0] if " " in words else "" for words in self.words}
+        if (
+            len(first) != 1
+            or "" in first
+            or any(re.search(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", one) for one in self.plains)
+        ):
+            return None
+        return re.compile(rf"(?<!\w){re.escape(first.pop())}\s(?=[(]?(?-i:[A-Z])[)]?(?!\w))", re.IGNORECASE)
 
     def index(self, name: str) -> int | None:
         """Return the option labelled `name`."""
@@ -120,7 +151,8 @@ class AnswerOptions:
     def exact(self, plain: str) -> int | None:
         """Return the first option whose text is `plain`."""
         said = bare(plain)
-        return self.words.index(said) if said and said in self.words else None
+        named = self.words if said in self.words else self.heads
+        return named.index(said) if said and said in named else None
 
     def named(self, said: str) -> int | None:
         """Return the option whose text, number or formula is what is said, whatever article stands before it."""
@@ -233,6 +265,8 @@ class AnswerOptions:
 def _stands_alone(text: str, spot: re.Match[str]) -> bool:
     before = re.search(r"([\w'-]+)\s+[\"'(]?$", text[: spot.start()])
     after = re.match(r"\s+([a-z][\w'-]*)", text[spot.end() :])
+    if before is None and _PREDICATE.match(text, spot.end()):
+        return True
     begins = before is None or before[1] in _SMALL_WORDS or before[1].endswith("ly")
     return begins and (after is None or _MODIFIES_NOT.match(after[1]) is not None or len(spot[0].split()) > 2)
 
@@ -261,7 +295,8 @@ _FIRST_NOT = re.compile(
     re.IGNORECASE,
 )
 _THEN_NOT = re.compile(
-    r"(?:,\s(?:and\s|but\s)?|\sand\s)not\s[^,;.]{1,60}\W*$|,?\s(?:rather\sthan|instead\sof|as\sopposed\sto|and\snot)\s[^;.]{1,120}\W*$",
+    rf"(?:,\s?(?:(?:and|but|und|et|y|e|а|a|en|och|og)\s)?|\s(?:and|und|et|y|e|и|а|en|och|og)\s)(?:{NOT_THE_OTHER})[^,;.]{{1,60}}(?=\W*$|,\s)"
+    r"|,?\s(?:rather\sthan|instead\sof|as\sopposed\sto|and\snot)\s[^;.]{1,120}\W*$",
     re.IGNORECASE,
 )
 _FORMERLY = re.compile(
@@ -297,13 +332,14 @@ _CHOSEN_LETTER = re.compile(
 )
 _ENDS_IN_LETTER = re.compile(
     r"(?!.*\b(?:trap|tempting|distractor|worst|least|odd|opposite)\b)(?:\A(?:so|therefore|thus|hence|следовательно|значит|поэтому|итак|таким\sобразом|donc|also|somit|folglich|por\s(?:lo\s)?tanto|portanto|logo|quindi|dunque"
-    r"|zatem|więc|dus|jadi|vậy|maka|tehát|altså|alltså|takže|deci|άρα|לכן|إذن|لذلك|بنابراین)\b(?:(?![A-Z](?![^\W\d_])).)*[\s(]|\A(?:(?![A-Z](?![^\W\d_])).)*(?::|->|→)\s?[(\[]?)"
-    r"(?P<label>[A-Z])[)\]]?\W*",
+    r"|zatem|więc|dus|jadi|vậy|maka|tehát|altså|alltså|takže|deci|άρα|לכן|إذن|لذلك|بنابراین)\b(?:(?!(?-i:[A-Z])(?![^\W\d_])).)*[\s(]|\A(?:(?!(?-i:[A-Z])(?![^\W\d_])).)*(?::|->|→)\s?[(\[]?)"
+    r"(?-i:(?P<label>[A-Z]))[)\]]?\W*",
     re.IGNORECASE | re.DOTALL,
 )
 """A conclusion that ends in a letter: "Следовательно, ближе точка B", "so the current falls: B"."""
 _FURTHER = re.compile(r"\s*[,/&+]\s*(?:and\s|or\s)?[(\[]?(?P<label>[A-Z])(?![\w'])")
 _BECAUSE = re.compile(r"[,.]?\s(?:because|since)\s", re.IGNORECASE)
+_REASON = re.compile(r"[,.]?\s(?:because|since)\s|(?<=[A-Za-z][)]):\s", re.IGNORECASE)
 _IS_IT = re.compile(
     r"^(?:so|thus|hence|therefore)?[,\s]*(?:only\s)?(?:option\s)?(?P<label>[A-Z])\s(?:fits|matches|works|remains"
     r"|(?:is|must\sbe|has\sto\sbe|seems|looks)\s(?:to\sbe\s)?(?:the\s)?(?:(?:correct|right|best)\s?)?(?:answer|option|choice|one)?)\W*$",
@@ -343,9 +379,10 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
         prediction = prediction[denied.end() :]
     prediction = _THEN_NOT.sub("", prediction)
     lettered = _chosen_letters(prediction, options)
-    if lettered and len(lettered) == 1:
-        prediction = _BECAUSE.split(prediction)[0]  # a reason may deny the others
-    found = options.mentioned(prediction) | (lettered or set())
+    mentioned = options.mentioned(_BECAUSE.split(prediction)[0] if lettered and len(lettered) == 1 else prediction)
+    found = mentioned | (lettered or set())
+    if lettered and len(lettered) == 1 and _TAKEN_BACK.search(prediction) is None:
+        prediction = _REASON.split(prediction)[0]  # a reason may deny the others
     rest = options.without_texts(prediction)
     touched = found | options.mentioned_by_text(prediction, alone=False)
     if _DENIED.search(rest) is not None:
@@ -436,7 +473,7 @@ def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
     is_it = _IS_IT.match(prediction.strip())
     found |= {options.index(is_it["label"])} if is_it else set()
     at_end = _ENDS_IN_LETTER.fullmatch(prediction.strip())
-    found |= {options.index(at_end["label"])} if at_end and at_end["label"].isupper() else set()
+    found |= {options.index(at_end["label"])} if at_end else set()
     known = {index for index in found if index is not None}
     return known or None
 
@@ -464,9 +501,10 @@ _JOINED = re.compile(
     re.IGNORECASE,
 )
 # "A" and "I" are words too; these follow them as letters.
+_IS_SUBJECT = re.compile(r"(?!(?:is|was|fits|works|matches|as)\b)[a-z]{2,}s\s(?=\S)")  # "(B) confuses the two"
 _AFTER_A_LETTER = re.compile(r"\s(?:(?:is|was|would|could|-)\s|\(|because|since|or\b|and\b)")
 _TAKEN_BACK = re.compile(
-    r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can't|cannot|seems?|looks?|must|would|could|should|might|may)\b"
+    r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can|can't|cannot|has|have|had|seems?|looks?|must|would|could|should|might|may)\b"
     r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|worst|least|im(?:possible|plausible|probable)|doubtful|dubious|absurd"
     r"|questionable|mistaken?|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
     r"|\b(?:no,|no wait|wait\b|actually,|sorry|scratch that|on second thought|i mean|correction|my mistake"
@@ -690,9 +728,9 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     would = re.fullmatch(r"(?:the|it|this|that)\b[^.,;]{0,40}\s(?:would|will)\s(?P<said>[^.,;]+)", plain, re.IGNORECASE)
     if would is not None and DOUBT.search(plain) is None and (index := options.exact(would["said"])) is not None:
         return index
-    foreign = re.fullmatch(r"[(\[]?(?P<label>[^\W\d_])[)\].:]\s*(?P<rest>.+)", plain)
+    foreign = re.fullmatch(r"[(\[]?(?P<label>[^\W\d_A-Za-z])(?:[)\].:]|\s?(?=\())\s*(?P<rest>.+)", plain)
     if foreign is not None:
-        index = options.exact(foreign["rest"])
+        index = _read(foreign["rest"].strip("()"), options)
         return index if index is not None and may_label(foreign["label"], index) else None
     return in_sentence(plain, options)
 
@@ -732,6 +770,10 @@ def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:
         if index is None:
             continue
         rest = groups["rest"] or ""
+        if groups.get("bracketed") and _IS_SUBJECT.match(rest) and not options.begins(rest, index):
+            return (None,)
+        if form is _NAMED and re.match(r"\s(?!is\b)\w", rest) and not (_EXPLAINS.match(rest) or _JOINED.match(rest)):
+            continue  # "option A falls short, so it is B"
         if form is _CAPITAL and not (_EXPLAINS.match(rest) or _JOINED.match(rest) or options.begins(rest, index)):
             continue  # "A train passes", "I think"
         word = form is _CAPITAL and groups["label"] in "AI" and rest[:1].isspace() and not options.begins(rest, index)

@@ -24,6 +24,8 @@ LETTER: Final = (
     rf"|(?<![A-Za-zА-я])(?-i:[{_LETTERS}])(?![A-Za-zА-я\u0600-\u0dff]))[*\"']{{0,3}}"
 )
 """A letter that may name an option, in the scripts that number options so."""
+AND: Final = r"(?:\s?[,、/&]\s?|,?\s(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|och|og|ja|és|și|και|و|और|এবং|اور)\s|\s?[和与與及跟와과と]\s?)"
+"""What joins the letters of a set."""
 _INDIC: Final = "[\u0900-\u0dff]"  # vowel signs are no letters to `re`
 _BEFORE: Final = rf"(?<![^\W\d_])(?<!{_INDIC})"
 _AFTER: Final = rf"(?![^\W\d_])(?!{_INDIC})"
@@ -88,7 +90,7 @@ class Language:
         said = r"(?P<said>(?:[^\n.!?;,]|[.,](?=[0-9])){1,120}?)"
         found: list[tuple[str, Callable[[re.Match[str]], str]]] = [
             (
-                rf"{before}(?:{self.option})?\s?(?P<said>{LETTER})\s?(?:\([^()\n]{{1,60}}\)\s)?(?:{self.right}){after}{end}",
+                rf"{before}(?:{self.option})?\s?(?P<said>{LETTER}(?:{AND}{LETTER}){{0,8}})\s?(?:\([^()\n]{{1,60}}\)\s)?(?:{self.right}){after}{end}",
                 _after_all,
             )
         ]
@@ -205,6 +207,20 @@ DOUBT: Final = re.compile(
 """Words that take an assertion back, or leave it open, by a verb, adjective or subject too ("nobody would say 7")."""
 BECAUSE: Final = _of_all("because")
 VERBS: Final = _of_all("verb")
+_NO_ROW: Final = "variant opcija možnosť odgovor odgovorom отговор отговорът верен вариантът atsakymas vastus atbilde"
+OPTION: Final = "|".join(
+    dict.fromkeys(
+        word
+        for row in (*LANGUAGES.values(), _NO_ROW)
+        for word in re.findall(r"[^\W\d_]{4,}|şık", getattr(row, "option", row))
+    )
+)
+"""Words for an option that may stand before its letter, in all languages but English: "alternativ", "вариант"."""
+NOT_THE_OTHER: Final = (
+    r"(?:not|nicht|pas|não|не|niet|nie|inte|ikke|ne|nu|nem|không|bukan|tidak)\s|no\s(?=(?:el|la|los|las|es|de|una?|por)\b)"
+    r"|non\s(?=[a-z']{2})|而不是|而非|不是"
+)
+"""What denies another option behind the answer: "A, nicht B"."""
 WAIT: Final = _of_all("wait")
 """A pattern of what announces a correction, in all languages but English."""
 
