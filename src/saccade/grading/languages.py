@@ -24,7 +24,17 @@ LETTER: Final = (
     rf"|(?<![A-Za-zА-я])(?-i:[{_LETTERS}])(?![A-Za-zА-я\u0600-\u0dff]))[*\"']{{0,3}}"
 )
 """A letter that may name an option, in the scripts that number options so."""
-AND: Final = r"(?:\s?[,、/&]\s?|,?\s(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|och|og|ja|és|și|και|و|और|এবং|اور)\s|\s?[和与與及跟와과と]\s?)"
+CONTRAST: Final = (
+    r"\s(?:while|whereas|unlike|während|mentre|mientras|tandis\sque|alors\sque|contrairement|podczas|terwijl|trong\skhi|sedangkan"
+    r"|بينما|जबकि|ενώ)(?![^\W_])|[,،]\s?(?:(?:but|however|aber|hingegen|im\sgegensatz|anders|invece|ma|a\sdifferenza|pero|a\sdiferencia"
+    r"|mais|mas|enquanto|ao\scontrário|тогда|в\sотличие|но|а|natomiast|ale|a|maar|medan|men|mens|kun|míg|iar|dar|ama|fakat|còn|nhưng"
+    r"|tetapi|لكن|लेकिन|αλλά)(?![^\W_])|[而但]|一方)|しかし|반면"
+)
+"""What begins a clause about the other options."""
+AND: Final = (
+    r"(?:\s?[,、/&]\s?|\s?[和与與及跟와과と]\s?"
+    r"|,?\s(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|och|og|ja|és|și|και|و|और|এবং|اور)\s)"
+)
 """What joins the letters of a set."""
 _INDIC: Final = "[\u0900-\u0dff]"  # vowel signs are no letters to `re`
 _BEFORE: Final = rf"(?<![^\W\d_])(?<!{_INDIC})"
@@ -90,8 +100,9 @@ class Language:
         said = r"(?P<said>(?:[^\n.!?;,]|[.,](?=[0-9])){1,120}?)"
         found: list[tuple[str, Callable[[re.Match[str]], str]]] = [
             (
-                rf"{before}(?:{self.option})?\s?(?P<said>{LETTER}(?:{AND}{LETTER}){{0,8}})\s?(?:\([^()\n]{{1,60}}\)\s)?(?:{self.right}){after}{end}",
-                _after_all,
+                rf"{before}(?:{self.option})?\s?(?P<said>{LETTER}(?:{AND}(?:{self.option})?{LETTER}){{0,8}})\s?"
+                rf"(?:\([^()\n]{{1,60}}\)\s)?(?:{self.right}){after}(?:(?P<more>,)\s?(?={LETTER})|{end})",
+                lambda match: _after_all(match) + ("; " if match["more"] else ""),
             )
         ]
         if self.tail:
@@ -212,7 +223,7 @@ OPTION: Final = "|".join(
     dict.fromkeys(
         word
         for row in (*LANGUAGES.values(), _NO_ROW)
-        for word in re.findall(r"[^\W\d_]{4,}|şık", getattr(row, "option", row))
+        for word in re.findall(r"[^\W\d_]{4,}|şık|选项|選項", getattr(row, "option", row))
     )
 )
 """Words for an option that may stand before its letter, in all languages but English: "alternativ", "вариант"."""
@@ -520,6 +531,12 @@ def _atoms(word: str, code: str, depth: int) -> list[Fraction] | None:
         if further is not None and _sum_of([value, *further]) is not None:
             return [value, *further]
     return None
+
+
+def is_english(text: str) -> bool:
+    """Tell whether a text holds common words of English and is written in no other language."""
+    words = {found[0].casefold() for found in _TOKEN.finditer(text)}
+    return not written_in(text) and not _ENGLISH.isdisjoint(words)
 
 
 @lru_cache(maxsize=4096)
