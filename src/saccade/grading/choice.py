@@ -710,7 +710,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 _ASKS: Final = frozenset(
-    "which these what welch welk qual quel quale cuál quels quell cuále quais какие котор follo state corre liste aussa".split()  # noqa: SIM905
+    "which these what welch welk qual quel quale cuál quels quell cuále какие котор state corre aussa".split()  # noqa: SIM905
 )
 """Beginnings of words that ask for options without saying anything of them."""
 
