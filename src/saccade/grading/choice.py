@@ -10,6 +10,7 @@ options are right, an answer is the set of those that it names. Letters of other
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from string import ascii_uppercase
@@ -19,8 +20,20 @@ from saccade.grading.base import Verdict, gold_of, judged, right, unread, unread
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.formula import same_formula
-from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, without_seeming, written_in
-from saccade.grading.letters import in_our_letters, labels_said, may_label, own_labels, parts_said
+from saccade.grading.languages import (
+    AND,
+    BECAUSE,
+    CONTRAST,
+    DENIAL,
+    DENIES,
+    DOUBT,
+    NOT_THE_OTHER,
+    OPTION,
+    is_english,
+    without_seeming,
+    written_in,
+)
+from saccade.grading.letters import SAID_WRONG, in_our_letters, labels_said, may_label, own_labels, parts_said
 from saccade.grading.quantities import quantity
 from saccade.grading.text import (
     VERB_LAST,
@@ -35,6 +48,7 @@ from saccade.grading.yes_no import asserts
 from saccade.record.task import Task
 
 _MENTION = re.compile(r"(?<![A-Za-z])[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?i:option|choice)s?\s+(?P<named>[A-Z])\b")
+_OPTION_ABROAD = re.compile(rf"(?<![^\W_])(?:{OPTION})(?<!option)\s?(?=[(]?(?-i:[A-Z])[)]?(?![^\W_]))", re.IGNORECASE)
 _PAIR_ABROAD = re.compile(r"(?<=[0-9])\s?;\s?(?=[-0-9])")
 _VERB = re.compile(
     r"(?:increas|decreas|stay|remain|mov|rotat|turn|ris|fall|doubl|halv|get|becom|go|expand|contract|shrink|grow|sink|float|melt)e?s\b"
@@ -61,11 +75,27 @@ _SMALL_WORDS = frozenset(
         you we see becomes also reads states spells displays depicts labeled labelled named marked
     """.split()  # noqa: SIM905
 )
+_PREDICATE = re.compile(
+    r"\s[a-z]+[a-rt-z]s\s(?:up|down|from|to|by|in|at|out|off|above|below|over|the|an?|more|most|less|least|first|last|higher|lower"
+    r"|fast\w*|slow\w*|it|its|their|[0-9]\S*)\s(?!.*\b(?:is|are|was|were|has|have)\b)"
+)
+"""What a subject does: "orange goes up the most", but not "orange cars"."""
 _MODIFIES_NOT = re.compile(
     r"(?:is|are|was|were|has|have|had|of|in|on|at|to|for|with|by|as|from|than|because|since|which|that|who|when|while|if|and|or|"
     r"but|not|would|will|can|could|should|does|do|did|side|one|option|choice|answer|seems?|appears?|looks?|shows?|means|represents"
     r"|[a-z]+ed)\b"
 )
+
+
+def _parts_of(plains: Sequence[str]) -> tuple[str, ...]:
+    """Return what tells the options apart: heads before a colon, or the second words of "Graph 1", "Graph 2"."""
+    heads = [bare(plain.partition(": ")[0]) for plain in plains]
+    if all(len(one) > 1 and one != bare(plain) for one, plain in zip(heads, plains, strict=True)):
+        return tuple(heads) if len(set(heads)) == len(heads) else ()
+    words = [bare(plain).split() for plain in plains]
+    tails = [one[1] for one in words if len(one) == 2 and one[0] == words[0][0]]
+    first = set(ascii_uppercase[: len(plains)].lower())
+    return tuple(tails) if len(set(tails)) == len(plains) > 1 and not first & set(tails) else ()
 
 
 def label(index: int, count: int) -> str:
@@ -83,7 +113,9 @@ def options_of(texts: tuple[str, ...], question: str = "") -> AnswerOptions:
     """Make the options with these texts, in this order."""
     own, unmarked = own_labels(texts, question)
     plains = tuple(_plain(text) for text in unmarked)
-    return AnswerOptions(texts, plains, tuple(bare(plain) for plain in plains), own)
+    words = tuple(bare(plain) for plain in plains)
+    asked = frozenset(re.findall(r"[a-z'-]{4,}", question.casefold()))
+    return AnswerOptions(texts, plains, words, own, _parts_of(plains), question, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +128,34 @@ class AnswerOptions:
     """The normalised texts that are compared."""
     own: tuple[str, ...] = ()
     """Labels in other letters that the options have in the question."""
+    heads: tuple[str, ...] = ()
+    """What tells the options apart, if it is a part of each: "Line 3" of "Line 3: 4 x 8.25", "3" of "Graph 3"."""
+    question: str = field(default="", repr=False)
+    asked: frozenset[str] = field(default=frozenset(), repr=False)
+    """The words of the question."""
 
     def plain(self, said: str) -> str:
         """Strip markup that means nothing for a choice, and write the options' own labels as ours."""
         plain = _plain(said)
-        if not self.own or bare(plain) in self.words:
+        if bare(plain) in self.words:
+            return plain
+        plain = _OPTION_ABROAD.sub("option ", plain)
+        if (noun := self.noun()) is not None:
+            plain = noun.sub("option ", plain)
+        if not self.own:
             return plain
         return in_our_letters(plain, self.own, lambda index: label(index, len(self.texts)))
+
+    def noun(self) -> re.Pattern[str] | None:
+        """Return the noun that all options are, before a label: "graph D" where they are "Graph 1", "Graph 2"."""
+        first = {words.split()[0] if " " in words else "" for words in self.words}
+        if (
+            len(first) != 1
+            or "" in first
+            or any(re.search(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", one) for one in self.plains)
+        ):
+            return None
+        return re.compile(rf"(?<!\w){re.escape(first.pop())}\s(?=[(]?(?-i:[A-Z])[)]?(?!\w))", re.IGNORECASE)
 
     def index(self, name: str) -> int | None:
         """Return the option labelled `name`."""
@@ -120,7 +173,11 @@ class AnswerOptions:
     def exact(self, plain: str) -> int | None:
         """Return the first option whose text is `plain`."""
         said = bare(plain)
-        return self.words.index(said) if said and said in self.words else None
+        noun = self.words[0].split()[0] if self.words[0] else ""
+        if self.heads and said not in self.words and not self.heads[0].startswith(f"{noun} "):
+            said = re.sub(r"^(?:number|no\.?|nr\.?|#)\s?", "", said.removeprefix(f"{noun} "))
+        named = self.words if said in self.words else self.heads
+        return named.index(said) if said and said in named else None
 
     def named(self, said: str) -> int | None:
         """Return the option whose text, number or formula is what is said, whatever article stands before it."""
@@ -213,10 +270,10 @@ class AnswerOptions:
             words = re.sub(r"'s\b", "", self.words[index])
             if len(words) < 2 or not words[0].isalpha():
                 continue  # single letters and numbers turn up in any sentence
-            edges = ("", "") if _UNSPACED.match(words) else (r"(?<![\w-])", r"(?![\w-])")
+            edges = ("", "") if _UNSPACED.match(words) else (r"(?<![\w-])(?:[وبفل]?ال)?", r"(?![\w-])")
             form = re.escape(words).join(edges)
             spots = list(re.finditer(form, rest))
-            if any(not alone or _stands_alone(rest, spot) for spot in spots):
+            if any(not alone or _stands_alone(rest, spot, self.asked) for spot in spots):
                 found.add(index)
             if spots:
                 rest = re.sub(form, " | ", rest)
@@ -230,11 +287,14 @@ class AnswerOptions:
         return rest
 
 
-def _stands_alone(text: str, spot: re.Match[str]) -> bool:
+def _stands_alone(text: str, spot: re.Match[str], asked: frozenset[str]) -> bool:
     before = re.search(r"([\w'-]+)\s+[\"'(]?$", text[: spot.start()])
     after = re.match(r"\s+([a-z][\w'-]*)", text[spot.end() :])
-    begins = before is None or before[1] in _SMALL_WORDS or before[1].endswith("ly")
-    return begins and (after is None or _MODIFIES_NOT.match(after[1]) is not None or len(spot[0].split()) > 2)
+    begins = before is None or before[1] in _SMALL_WORDS or before[1].endswith("ly") or before[1] in asked
+    if begins and len(text[: spot.start()].split()) < 6 and _PREDICATE.match(text, spot.end()):
+        return True
+    ends = after is None or _MODIFIES_NOT.match(after[1]) is not None or after[1] in asked
+    return begins and (ends or len(spot[0].split()) > 2)
 
 
 def _closed(text: str) -> str:
@@ -261,7 +321,8 @@ _FIRST_NOT = re.compile(
     re.IGNORECASE,
 )
 _THEN_NOT = re.compile(
-    r"(?:,\s(?:and\s|but\s)?|\sand\s)not\s[^,;.]{1,60}\W*$|,?\s(?:rather\sthan|instead\sof|as\sopposed\sto|and\snot)\s[^;.]{1,120}\W*$",
+    rf"(?:,\s?(?:(?:and|but|und|et|y|e|а|a|en|och|og)\s)?|\s(?:and|und|et|y|e|и|а|en|och|og)\s)(?:{NOT_THE_OTHER})[^,;.]{{1,60}}(?=\W*$|,\s)"
+    r"|,?\s(?:rather\sthan|instead\sof|as\sopposed\sto|and\snot)\s[^;.]{1,120}\W*$",
     re.IGNORECASE,
 )
 _FORMERLY = re.compile(
@@ -297,13 +358,14 @@ _CHOSEN_LETTER = re.compile(
 )
 _ENDS_IN_LETTER = re.compile(
     r"(?!.*\b(?:trap|tempting|distractor|worst|least|odd|opposite)\b)(?:\A(?:so|therefore|thus|hence|следовательно|значит|поэтому|итак|таким\sобразом|donc|also|somit|folglich|por\s(?:lo\s)?tanto|portanto|logo|quindi|dunque"
-    r"|zatem|więc|dus|jadi|vậy|maka|tehát|altså|alltså|takže|deci|άρα|לכן|إذن|لذلك|بنابراین)\b(?:(?![A-Z](?![^\W\d_])).)*[\s(]|\A(?:(?![A-Z](?![^\W\d_])).)*(?::|->|→)\s?[(\[]?)"
-    r"(?P<label>[A-Z])[)\]]?\W*",
+    r"|zatem|więc|dus|jadi|vậy|maka|tehát|altså|alltså|takže|deci|άρα|לכן|إذن|لذلك|بنابراین)\b(?:(?!(?-i:[A-Z])(?![^\W\d_])).)*[\s(]|\A(?:(?!(?-i:[A-Z])(?![^\W\d_])).)*(?::|->|→)\s?[(\[]?)"
+    r"(?-i:(?P<label>[A-Z]))[)\]]?\W*",
     re.IGNORECASE | re.DOTALL,
 )
 """A conclusion that ends in a letter: "Следовательно, ближе точка B", "so the current falls: B"."""
 _FURTHER = re.compile(r"\s*[,/&+]\s*(?:and\s|or\s)?[(\[]?(?P<label>[A-Z])(?![\w'])")
 _BECAUSE = re.compile(r"[,.]?\s(?:because|since)\s", re.IGNORECASE)
+_REASON = re.compile(r"[,.]?\s(?:because|since)\s|(?<=[A-Za-z][)]):\s", re.IGNORECASE)
 _IS_IT = re.compile(
     r"^(?:so|thus|hence|therefore)?[,\s]*(?:only\s)?(?:option\s)?(?P<label>[A-Z])\s(?:fits|matches|works|remains"
     r"|(?:is|must\sbe|has\sto\sbe|seems|looks)\s(?:to\sbe\s)?(?:the\s)?(?:(?:correct|right|best)\s?)?(?:answer|option|choice|one)?)\W*$",
@@ -320,7 +382,7 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     """Return the single option that a short sentence settles on, by marked letter or by text, or None."""
     if len(prediction) > _LONGEST:
         return None
-    with_letter = _WITH_LETTER.fullmatch(prediction.strip())
+    with_letter = None if _COMPARES.match(prediction) else _WITH_LETTER.fullmatch(prediction.strip())
     if with_letter is not None:
         index = options.index(with_letter["label"])
         if index is not None and (
@@ -343,16 +405,35 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
         prediction = prediction[denied.end() :]
     prediction = _THEN_NOT.sub("", prediction)
     lettered = _chosen_letters(prediction, options)
-    if lettered and len(lettered) == 1:
-        prediction = _BECAUSE.split(prediction)[0]  # a reason may deny the others
-    found = options.mentioned(prediction) | (lettered or set())
+    mentioned = options.mentioned(_BECAUSE.split(prediction)[0] if lettered and len(lettered) == 1 else prediction)
+    found = mentioned | (lettered or set())
+    if lettered and len(lettered) == 1 and _TAKEN_BACK.search(prediction) is None:
+        prediction = _REASON.split(prediction)[0]  # a reason may deny the others
     rest = options.without_texts(prediction)
     touched = found | options.mentioned_by_text(prediction, alone=False)
     if _DENIED.search(rest) is not None:
         return None
     if found and len({options.words[index] or str(index) for index in touched}) == 1:
         return min(found)
-    return _stated(prediction, options)
+    stated = _stated(prediction, options)
+    restated = _restated(prediction, options) if stated is None else None
+    alone = restated is not None and len(restated) == 1 and touched <= options.doubles(min(restated))
+    return min(restated) if restated and alone else _last_letter(prediction, options) if stated is None else stated
+
+
+def _last_letter(prediction: str, options: AnswerOptions) -> int | None:
+    """Return the option whose letter, the only one, ends a short sentence of another language: "Sin duda, la B"."""
+    found = _LAST_LETTER.fullmatch(prediction.strip())
+    if found is None or len(found["lead"].split()) > 8 or is_english(found["lead"]) or SAID_WRONG.search(found["lead"]):
+        return None
+    lone = re.compile(r"(?<![^\W_])[A-Z](?![^\W_])")
+    known = any(lone.search(text) for text in (found["lead"], options.question, *options.plains))
+    index = options.index(found["label"])
+    others = options.mentioned_by_text(prediction, alone=False) - ({index} if index is not None else set())
+    return None if known or others or DOUBT.search(prediction) else index
+
+
+_LAST_LETTER = re.compile(r"(?P<lead>[^.;!?]{2,80}\s)[(]?(?P<label>[A-Z])[)]?\W*")
 
 
 def _stated(prediction: str, options: AnswerOptions) -> int | None:
@@ -366,7 +447,9 @@ def _stated(prediction: str, options: AnswerOptions) -> int | None:
         verbless = bare(VERB_LAST.sub("", said))
         meant = {index for index in range(len(options.texts)) if options.ends(verbless, index)}
     in_brackets = [options.index(spot[1]) for spot in _IN_BRACKETS.finditer(prediction)]
-    others = options.mentioned(prediction) | (_chosen_letters(prediction, options) or set())
+    alone = not written_in(prediction)  # "la vache est plus proche que le cheval" names both
+    others = options.mentioned(prediction) | options.mentioned_by_text(_BECAUSE_THERE.split(prediction)[0], alone)
+    others |= _chosen_letters(prediction, options) or set()
     others |= {index for index in in_brackets if index is not None}
     if len({options.words[index] for index in meant}) != 1:
         return None
@@ -436,7 +519,7 @@ def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
     is_it = _IS_IT.match(prediction.strip())
     found |= {options.index(is_it["label"])} if is_it else set()
     at_end = _ENDS_IN_LETTER.fullmatch(prediction.strip())
-    found |= {options.index(at_end["label"])} if at_end and at_end["label"].isupper() else set()
+    found |= {options.index(at_end["label"])} if at_end else set()
     known = {index for index in found if index is not None}
     return known or None
 
@@ -452,7 +535,7 @@ _NAMED = re.compile(
     rf"(?:the\s)?(?:option|choice|letter|figure|image|picture|diagram|graph|panel)\s+{_LABEL.format('label')}(?P<rest>(?:[\s,.;:].*)?)",
     re.I | re.S,
 )
-_CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:[,;?/&]|\s?\(|\s).*)", re.DOTALL)
+_CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:[,;?/&の]|\s?\(|\s).*)", re.DOTALL)
 _EXPLAINS = re.compile(
     r"[,;]\s|[\s-]*(?:\(|and\snot\b"
     r"|(?:rather|instead)\s(?:than|of)\b|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)",
@@ -464,9 +547,10 @@ _JOINED = re.compile(
     re.IGNORECASE,
 )
 # "A" and "I" are words too; these follow them as letters.
+_IS_SUBJECT = re.compile(r"(?!(?:is|was|fits|works|matches|as)\b)[a-z]{2,}s\s(?=\S)")  # "(B) confuses the two"
 _AFTER_A_LETTER = re.compile(r"\s(?:(?:is|was|would|could|-)\s|\(|because|since|or\b|and\b)")
 _TAKEN_BACK = re.compile(
-    r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can't|cannot|seems?|looks?|must|would|could|should|might|may)\b"
+    r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can|can't|cannot|has|have|had|seems?|looks?|must|would|could|should|might|may)\b"
     r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|worst|least|im(?:possible|plausible|probable)|doubtful|dubious|absurd"
     r"|questionable|mistaken?|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
     r"|\b(?:no,|no wait|wait\b|actually,|sorry|scratch that|on second thought|i mean|correction|my mistake"
@@ -508,6 +592,8 @@ class ChoiceGrader:
         whole = None if answer is None else in_final_part(without_question(answer, task.question))
         if whole is not None and len(_ITEM_NUMBER.findall(whole)) > 1:
             answer = whole = _ITEM_NUMBER.sub("", whole)
+        if whole is not None and (rest := _without_remarks(whole, options)) != whole:
+            answer = whole = rest
         if whole is not None and _CROSSED_OUT.search(whole) and _LABEL_OF.search(rest := _CROSSED_OUT.sub("", whole)):
             answer = whole = rest.strip()
         ticked = None if whole is None else _ticked(whole, options)
@@ -546,7 +632,11 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     ticked = _ticked(prediction, options)
     if ticked is not None:
         return frozenset(index for index in map(options.index, ticked) if index is not None) or None
-    plain = _THEN_NOT.sub("", options.plain(_ITEM_NUMBER.sub("", prediction)))
+    plain = _without_wrong(options.plain(_ITEM_NUMBER.sub("", prediction)))
+    told = _restated(plain, options)
+    if told is not None and len(told) > 1:
+        return told
+    plain = _THEN_NOT.sub("", plain)
     but = _ALL_BUT.fullmatch(plain)
     if but is not None:
         left_out = {options.index(name) for name in labels_said(but["run"]) or ()}
@@ -561,12 +651,68 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     if named is not None:
         found = [options.index(name) for name in named]
         return None if None in found else frozenset(index for index in found if index is not None)
-    for way in parts_said(plain):
+    for way in () if _opposite(options.without_texts(plain), options) else parts_said(plain):
         chosen = [_read(part, options) for part in way]
         if chosen and None not in chosen and len(set(chosen)) == len(chosen):
             return frozenset(index for index in chosen if index is not None)
     single = _read(prediction, options)
     return None if single is None else frozenset({single})
+
+
+_CLAUSES = re.compile(rf"[.;!?]\s+|\n+|(?={CONTRAST}|(?:,\s?|\s)(?:{NOT_THE_OTHER}))", re.IGNORECASE)
+_OPPOSITE = re.compile(
+    r"\b(?:below|under|less|fewer|smaller|lower|outside|unter|weniger|kleiner|menos|menor|debajo|moins|sous|meno|sotto|меньше|ниже|под|other)"
+    r"|[低小少下]",
+    re.IGNORECASE,
+)
+_RUN_IN_BRACKETS = re.compile(rf"[(\[]\s?([A-Z](?:{AND}[A-Z]){{0,8}})\s?[)\]]")
+
+
+def _restated(plain: str, options: AnswerOptions) -> frozenset[int] | None:
+    """Return the options that the clause names in brackets or by their texts which says again what the question asks.
+
+    The other clauses are on other options, and repeat less of the question; a clause that denies, or speaks of less
+    where the question does not, says nothing.
+    """
+    if len(plain) > 2_000:
+        return None
+    asked = _stems(options.without_texts(options.question))
+    told: dict[int, list[frozenset[int]]] = {}
+    for clause in _CLAUSES.split(plain):
+        lettered = {
+            options.index(name) for run in _RUN_IN_BRACKETS.findall(clause) for name in re.findall("[A-Z]", run)
+        }
+        named = frozenset(index for index in lettered if index is not None) or frozenset(
+            options.mentioned_by_text(clause, alone=not written_in(clause) and clause.isascii())
+        )
+        rest = options.without_texts(clause)
+        if named and not (DOUBT.search(rest) or SAID_WRONG.search(rest) or _opposite(rest, options)):
+            told.setdefault(len(asked & _stems(rest)), []).append(named)
+    best = max(told, default=0)
+    if best < min(2, len(asked)) or best < 1 or len(told[best]) != 1:
+        return None
+    others = frozenset[int]().union(*(named for score in told if score < best for named in told[score]))
+    single = len(told[best][0]) == 1
+    if others & told[best][0] or (single and (others or 5 * best < 3 * len(asked))):
+        return None
+    return told[best][0]
+
+
+def _opposite(text: str, options: AnswerOptions) -> bool:
+    return _OPPOSITE.search(text) is not None and _OPPOSITE.search(options.question) is None
+
+
+def _stems(text: str) -> frozenset[str]:
+    """Return the beginnings of the words of a text, and the pairs of signs where none are divided."""
+    words = [word for word in re.findall(r"[^\W\d_]+", text.casefold()) if len(word) > 3]
+    pairs = [run[at : at + 2] for run in re.findall(rf"{_UNSPACED.pattern}+", text) for at in range(len(run) - 1)]
+    return frozenset([*(word[:5] for word in words), *pairs]) - _ASKS
+
+
+_ASKS: Final = frozenset(
+    "which these what welch welk qual quel quale cuál quels quell cuále какие котор state corre aussa".split()  # noqa: SIM905
+)
+"""Beginnings of words that ask for options without saying anything of them."""
 
 
 _SIGN_OF = re.compile(
@@ -626,9 +772,18 @@ def _with_labels_only(plain: str, options: AnswerOptions) -> str:
     return rest if named and len(named) > 1 else plain
 
 
-_SAID_WRONG = re.compile(
-    r"\b(?:wrong|incorrect|false|not|neither|falsch|nicht|no|ni|incorrect[oa]s?|fals[oa]s?|faux|fausses?|pas|errad[oa]s?|não|non"
-    r"|sbagliat[eio]|fout|onjuist|felaktig\w*|yanlış|salah|bukan|sai|не|неверн\w+)\b|[错錯不]|誤|ない|아니|틀|خطأ|गलत",
+def _without_wrong(plain: str) -> str:
+    """Drop what only says of letters that they are wrong ("B、C错误", "Incorrect: B, C"), if others are left."""
+    rest = _WRONG_ONES.sub("", plain).strip(" ,;") if len(plain) <= 600 else plain
+    return rest if re.search(r"(?<![^\W_])[A-Z](?![A-Za-z])", rest) else plain
+
+
+_ARTICLE = r"(?-i:(?:l[aeo]s?|die|el|[oa]s?)\s)?"
+_LETTERS_WITH_ARTICLES = rf"{_ARTICLE}(?-i:[A-Z])(?:{AND}{_ARTICLE}(?-i:[A-Z])){{0,8}}(?![A-Za-z])"
+_WRONG_ONES = re.compile(
+    rf"(?:^|(?<!(?-i:[^A-Za-z][A-Z])),|[;.\n])\s?(?:(?:options?|statements?)\s)?{_LETTERS_WITH_ARTICLES}(?-i:[^A-Z.;,]){{0,12}}?,?\s?(?:{SAID_WRONG.pattern})"
+    rf"(?-i:[^A-Z,;.]){{0,30}}(?=[,;.\n]|\W*$)"
+    rf"|(?:^|[.;\n])\s?(?:{SAID_WRONG.pattern})[^,;.:]{{0,20}}:\s?{_LETTERS_WITH_ARTICLES}\W*?(?=[.;\n]|$)",
     re.IGNORECASE,
 )
 
@@ -642,7 +797,7 @@ def _without_others(plain: str, options: AnswerOptions) -> str:
     heads = (plain[: spot.start()] for spot in reversed(spots))
     head, named = next(((one, said) for one in heads if len(said := labels_said(one) or ()) > 1), ("", ()))
     others = re.findall(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", plain[len(head) :])
-    sure = _SAID_WRONG.search(plain, len(head)) is not None
+    sure = SAID_WRONG.search(plain, len(head)) is not None
     return head if sure and head and not set(named) & set(others) else plain
 
 
@@ -667,12 +822,13 @@ def _said(prediction: str, options: AnswerOptions) -> object:
 
 def _read(prediction: str, options: AnswerOptions) -> int | None:
     """Return the index of the single option that a prediction names, or None."""
-    plain = options.plain(prediction)
+    plain = _without_remarks(_without_wrong(options.plain(prediction)), options)
     alone = options.index(_ONLY_LEADS.sub("", plain).strip(" .,;:*_()[]<>{}\"'\n"))
     numbered = len(options.texts) > 26
     if alone is not None and not (numbered and options.exact(plain) is not None):
         return alone
     exact = options.exact(plain)
+    exact = options.exact(without_article(plain)) if exact is None and len(plain) > 2 else exact
     if exact is not None:
         return exact
     glued = options.glued(plain)
@@ -684,19 +840,56 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     labelled = _labelled(plain, options)
     if labelled is not None:
         return labelled[0]
-    by_value = options.by_value(plain)
+    by_value = None if _COMPARES.match(plain) else options.by_value(plain)
     if by_value is not None:
         return by_value
     would = re.fullmatch(r"(?:the|it|this|that)\b[^.,;]{0,40}\s(?:would|will)\s(?P<said>[^.,;]+)", plain, re.IGNORECASE)
     if would is not None and DOUBT.search(plain) is None and (index := options.exact(would["said"])) is not None:
         return index
-    foreign = re.fullmatch(r"[(\[]?(?P<label>[^\W\d_])[)\].:]\s*(?P<rest>.+)", plain)
+    foreign = re.fullmatch(r"[(\[]?(?P<label>[^\W\d_A-Za-z])(?:[)\].:]|\s?(?=\())\s*(?P<rest>.+)", plain)
     if foreign is not None:
-        index = options.exact(foreign["rest"])
+        index = _read(foreign["rest"].strip("()"), options)
         return index if index is not None and may_label(foreign["label"], index) else None
     return in_sentence(plain, options)
 
 
+def _without_remarks(text: str, options: AnswerOptions) -> str:
+    """Drop sentences at the end that only say something of other options, by text and letter, behind one that settles.
+
+    "So B (horse). The goat (D) is farther back."
+    """
+    sentences = re.split(r"(?<=[^\W_][.!?])\s+|(?<=\)[.!?])\s+|(?<=\*\*[.!?])\s+|\n+", text)
+    if not 1 < len(sentences) <= 12 or len(text) > _LONGEST * 3:
+        return text
+    kept = len(sentences)
+    while kept > 1 and _is_remark(sentences[kept - 1], options):
+        kept -= 1
+    if kept == len(sentences):
+        return text
+    others = {options.index(spot[1]) for one in sentences[kept:] for spot in _IN_BRACKETS.finditer(one)}
+    settled = _read(sentences[kept - 1], options)
+    lettered = re.search(r"(?<![^\W_])[A-Z](?![^\W_])", sentences[kept - 1])
+    fits = settled is not None and lettered and settled not in others
+    return sentences[kept - 1] if fits else text
+
+
+def _is_remark(sentence: str, options: AnswerOptions) -> bool:
+    rest = options.without_texts(sentence)
+    asked = _stems(options.without_texts(options.question))
+    return bool(
+        _IN_BRACKETS.search(sentence)
+        and len(re.findall(r"[^\W\d_]{2,}", sentence)) > 1
+        and not _SETTLES.search(rest)
+        and len(asked & _stems(rest)) < max(1, len(asked) / 2)
+    )
+
+
+_SETTLES = re.compile(
+    r"(?<![^\W_])(?:answer|so|therefore|thus|hence|but|wait|actually|no|correct\w*|right|best|better|final\w*|choose|pick|should|must|instead"
+    r"|also|daher|richtig\w*|doch|aber|donc|mais|bonne|correct[ea]s?|entonces|pero|correct[oa]|quindi|corrett[oa]|значит|ответ|верн\w+|но)(?![^\W_])"
+    r"|[所以故選选應应對对但]|正|答|しかし|따라서|정답",
+    re.IGNORECASE,
+)
 _ONLY_LEADS = re.compile(
     r"^(?:(?:only|definitely|certainly|clearly|surely|so|then|hmm|yes|sorry|actually|correction|scratch\sthat|by\selimination|i\smeant|selected|solution|assistant|it's|es|la|el|opción|letra|respuesta|c'est|le|réponse|option"
     r"|lettre|il\ss'agit\sde|ist|das|die|der|antwort|lösung|also|somit|buchstabe|é|(?-i:a)|alternativa|opção|resposta|è|risposta|opzione|lettera|это|ответ|вариант|це|відповідь|варіант|to|jest|poprawna|odpowiedź|opcja|litera|het"
@@ -706,16 +899,29 @@ _ONLY_LEADS = re.compile(
 )
 """Words that only lead to a letter, or follow it: "Es la B", "B it is"."""
 _BY_PLACE = re.compile(
-    r"(?:the\s)?(?:(?:option|choice|answer)\s(?:number\s|no\.?\s|#)?(?P<number>[1-9])|(?P<nth>first|second|third|fourth|fifth|last|1st|2nd|3rd|4th|5th)\s(?:option|choice|one|answer))",
+    r"(?:the\s)?(?:(?:option|choice|answer)\s(?:number\s|no\.?\s|#)?(?P<number>[1-9])|(?P<nth>first|second|third|fourth|fifth|last|1st|2nd|3rd|4th|5th)\s(?P<noun>[a-z]+))",
     re.IGNORECASE,
 )
 _NTH: Final = ("first", "second", "third", "fourth", "fifth")
+
+
+_COMPARES = re.compile(
+    r"(?:more|less|fewer|greater|higher|lower|larger|smaller|faster|slower|rather|other)\sthan\b", re.IGNORECASE
+)
 
 
 def _by_place(plain: str, options: AnswerOptions) -> int | None:
     """Return the option that "option 2" or "the second one" names."""
     found = _BY_PLACE.fullmatch(plain.strip(" .!"))
     if found is None:
+        return None
+    if found["noun"] and found["noun"].casefold() not in (
+        "option",
+        "choice",
+        "one",
+        "answer",
+        options.words[0].split(" ")[0],
+    ):
         return None
     nth = (found["nth"] or "").casefold()
     place = int(found["number"]) if found["number"] else len(options.texts) if nth == "last" else 0
@@ -732,6 +938,10 @@ def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:
         if index is None:
             continue
         rest = groups["rest"] or ""
+        if groups.get("bracketed") and _IS_SUBJECT.match(rest) and not options.begins(rest, index):
+            return (None,)
+        if form is _NAMED and re.match(r"\s(?!is\b)\w", rest) and not (_EXPLAINS.match(rest) or _JOINED.match(rest)):
+            continue  # "option A falls short, so it is B"
         if form is _CAPITAL and not (_EXPLAINS.match(rest) or _JOINED.match(rest) or options.begins(rest, index)):
             continue  # "A train passes", "I think"
         word = form is _CAPITAL and groups["label"] in "AI" and rest[:1].isspace() and not options.begins(rest, index)

@@ -101,7 +101,7 @@ _CONCLUDES = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(
-    r"(?<=[^\W_][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-ZÀ-ÞЀ-Я\u0590-\uffdc*(\"$\\])"
+    r"(?<=[^\W_][.!?]|[)%°\"][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-ZÀ-ÞЀ-Я\u0590-\uffdc*(\"$\\])"
 )
 _ITEM = re.compile(r"[0-9]{1,2}[.)](?:\s.*)?", re.DOTALL)
 _FENCE = re.compile(r"^\s*(?:```|~~~|\'\'\')")
@@ -459,7 +459,9 @@ def _inside(text: str, says: Says, prose: bool) -> Extraction:
     return unmarked_answer(text, says, prose)
 
 
-_CLAUSE: Final = r"(?:^|[.,;:!?…)*-]|\b(?i:but|however|yet))"
+_CLAUSE: Final = (
+    r"(?:^|[.,;:!?…)*-]|\b(?i:but|however|yet)|\((?=correct|korr|corr[eé]|исправ|поправ|更正|纠正|糾正|訂正|정정))"
+)
 _IT_IS: Final = rf"\s*[.,;:!…\s-]*(?i:(?:{VERBS}|das\sist|c'est)\s)?"
 _NO_WAIT = re.compile(
     rf"{_CLAUSE}\s*(?:oh,?\s|hmm,?\s|hold on,?\s)?"

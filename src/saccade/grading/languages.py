@@ -24,6 +24,18 @@ LETTER: Final = (
     rf"|(?<![A-Za-zА-я])(?-i:[{_LETTERS}])(?![A-Za-zА-я\u0600-\u0dff]))[*\"']{{0,3}}"
 )
 """A letter that may name an option, in the scripts that number options so."""
+CONTRAST: Final = (
+    r"\s(?:while|whereas|unlike|während|mentre|mientras|tandis\sque|alors\sque|contrairement|podczas|terwijl|trong\skhi|sedangkan"
+    r"|بينما|जबकि|ενώ)(?![^\W_])|[,،]\s?(?:(?:but|however|aber|hingegen|im\sgegensatz|anders|invece|ma|a\sdifferenza|pero|a\sdiferencia"
+    r"|mais|mas|enquanto|ao\scontrário|тогда|в\sотличие|но|а|natomiast|ale|a|maar|medan|men|mens|kun|míg|iar|dar|ama|fakat|còn|nhưng"
+    r"|tetapi|لكن|लेकिन|αλλά)(?![^\W_])|[而但]|一方)|しかし|반면"
+)
+"""What begins a clause about the other options."""
+AND: Final = (
+    r"(?:\s?[,、/&]\s?|\s?[和与與及跟와과と]\s?"
+    r"|,?\s(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|och|og|ja|és|și|και|و|और|এবং|اور)\s)"
+)
+"""What joins the letters of a set."""
 _INDIC: Final = "[\u0900-\u0dff]"  # vowel signs are no letters to `re`
 _BEFORE: Final = rf"(?<![^\W\d_])(?<!{_INDIC})"
 _AFTER: Final = rf"(?![^\W\d_])(?!{_INDIC})"
@@ -88,8 +100,9 @@ class Language:
         said = r"(?P<said>(?:[^\n.!?;,]|[.,](?=[0-9])){1,120}?)"
         found: list[tuple[str, Callable[[re.Match[str]], str]]] = [
             (
-                rf"{before}(?:{self.option})?\s?(?P<said>{LETTER})\s?(?:\([^()\n]{{1,60}}\)\s)?(?:{self.right}){after}{end}",
-                _after_all,
+                rf"{before}(?:{self.option})?\s?(?P<said>{LETTER}(?:{AND}(?:{self.option})?{LETTER}){{0,8}})\s?"
+                rf"(?:\([^()\n]{{1,60}}\)\s)?(?:{self.right}){after}(?:(?P<more>,)\s?(?={LETTER})|{end})",
+                lambda match: _after_all(match) + ("; " if match["more"] else ""),
             )
         ]
         if self.tail:
@@ -205,6 +218,20 @@ DOUBT: Final = re.compile(
 """Words that take an assertion back, or leave it open, by a verb, adjective or subject too ("nobody would say 7")."""
 BECAUSE: Final = _of_all("because")
 VERBS: Final = _of_all("verb")
+_NO_ROW: Final = "variant opcija možnosť odgovor odgovorom отговор отговорът верен вариантът atsakymas vastus atbilde"
+OPTION: Final = "|".join(
+    dict.fromkeys(
+        word
+        for row in (*LANGUAGES.values(), _NO_ROW)
+        for word in re.findall(r"[^\W\d_]{4,}|şık|选项|選項", getattr(row, "option", row))
+    )
+)
+"""Words for an option that may stand before its letter, in all languages but English: "alternativ", "вариант"."""
+NOT_THE_OTHER: Final = (
+    r"(?:not|nicht|pas|não|не|niet|nie|inte|ikke|ne|nu|nem|không|bukan|tidak)\s|no\s(?=(?:el|la|los|las|es|de|una?|por)\b)"
+    r"|non\s(?=[a-z']{2})|而不是|而非|不是"
+)
+"""What denies another option behind the answer: "A, nicht B"."""
 WAIT: Final = _of_all("wait")
 """A pattern of what announces a correction, in all languages but English."""
 
@@ -510,6 +537,12 @@ def _atoms(word: str, code: str, depth: int) -> list[Fraction] | None:
 def common_words() -> frozenset[str]:
     """Return the most common words of all languages, which tell nothing of what a text is about."""
     return _ENGLISH.union(*(row.words.split() for row in LANGUAGES.values()))
+
+
+def is_english(text: str) -> bool:
+    """Tell whether a text holds common words of English and is written in no other language."""
+    words = {found[0].casefold() for found in _TOKEN.finditer(text)}
+    return not written_in(text) and not _ENGLISH.isdisjoint(words)
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from saccade.grading.clean import clean
+from saccade.grading.languages import BECAUSE
 from saccade.grading.number_words import literal_list
 
 _ALPHABETS: Final = (
@@ -100,55 +101,75 @@ _IN_SENTENCE = re.compile(
     rf"[\s,:]{{1,3}}(?P<run>{_RUN})"
     r"(?=\s(?i:are|is)\s(?:(?i:all|both)\s)?(?:(?i:the)\s)?(?i:correct|right|true|answers?)|\s?[.!]?\s*\Z)"
 )
-_POSITIVE: Final = "|".join(
-    """
-    las? los el respuestas? afirmaciones opci[oó]n(?:es)? correct[ao]s? son elijo escojo les? la bonnes? r[eé]ponses?
-    affirmations propositions options? correctes? justes? sont exactes? je choisis die der das antworten
-    optionen aussagen
-    richtig(?:en)? korrekt(?:en)? sind ich w[aä]hle as? os? respostas? afirma[cç][oõ]es alternativas?
-    op[cç][oõ]es corretas?
-    certas? s[aã]o est[aã]o escolho le gli risposte affermazioni opzioni corrette giuste sono scelgo
-    варианты ответы буквы утверждения верны верные правильные правильны выбираю это odpowiedzi
-    opcje poprawne prawidłowe są to
-    wybieram de het antwoorden opties juiste? goede? zijn doğru cevaplar yanıtlar seçenekler các đáp án đúng
-    là chọn jawaban pilihan yang benar tepat adalah rätta? svar(?:en|ene)? alternativen är rigtige riktige er
-    správné odpovědi možnosti jsou helyes(?:ek)? válaszok a az oikeat vastaukset oikein ovat σωστές απαντήσεις
-    επιλογές είναι οι التي تنطبق الإجابات الخيارات الصحيحة هي सही विकल्प उत्तर हैं है răspunsurile corecte
-    sunt variantele правильні відповіді варіанти
-    """.split()  # noqa: SIM905
+_TRUE = re.compile(
+    r"\b(?:true|correct|right|apply|hold|accurate|valid|richtig|korrekt|wahr\b|zutreff|treffen\s|stimmen|verdader|ciert|vrai|exact|juste"
+    r"|bonne|ver[eio]\b|corrett|giust|esatt|corret|cert[ao]s|верн|правильн|poprawn|prawidłow|prawdziw|juist|goed|waar\b|doğru|đúng"
+    r"|benar|tepat|rätt|riktig|rigtig|sann|správn|pravdiv|helyes|igaz|oike|σωστ|corecte|adevărat|правильн|točn|tačn|нужн"
+    r"|elijo|escolho|choisis|wähle|scelgo|выбираю|wybieram|chọn|välj|vælg|velg|volím|válasz|respuesta|respostas?|réponse|antworten)"
+    r"|صحيح|सही|ถูก|正确|正確|対",
+    re.IGNORECASE,
 )
-"""Words that lead to right options, or follow them, in other languages."""
-_ABROAD = re.compile(
-    rf"(?:(?i:{_POSITIVE})[\s:]+){{1,8}}(?P<run>{_ONE}(?:{_AND}{_ONE})+)(?:\s(?i:{_POSITIVE}))*\W*|(?P<only>{_ONE}(?:{_AND}{_ONE})+)(?:\s(?i:{_POSITIVE}))+\W*"
+"""What says in many languages that options are right."""
+_SET = re.compile(
+    rf"(?<![^\W_])(?:(?:la|las|el|os?|as?|le|les|die|der)\s)?(?P<run>{_ONE}(?:{_AND}(?:(?:la|las|os?|as?|le|les|die|der|i)\s)?{_ONE})+)(?![^\W_])"
 )
-"""A sentence of another language with one run of letters."""
 _RIGHT_THERE = re.compile(
     r"\s?(?:正确|正確|正しい|正解|选项|選項|选择|選擇|選択肢|说法|說法|答案|答え|项|項|皆|都|均|是|为|為|的|包括|有|选|選|故|のは|もの|が|は|です|である|のみ|정답|옳은|맞는|것은|선택지|보기|입니다|모두|은|는|이|가|만)+\s?:?"
 )
 """What says in Chinese, Japanese or Korean that letters are right."""
+_LONE = re.compile(r"(?<![^\W_])[A-Z](?![^\W_])")
+_NOT_THESE = re.compile(
+    r"\b(?:between|from|except|besides|beside|excl\w+|elimin\w+|reject\w*|discard\w*|out|torn|zwischen|entre|tra|fra|между|mellan|mellem"
+    r"|tussen|między|außer|ausgeschl\w+|ausschl\w+|descart\w+|écart\w+|escl\w+|scart\w+|исключ\w+|points?|vertices|angles?|sides?|line"
+    r"|segment|lacks?|without|ohne|sans|sin|sem|senza|без)\b|[除间間排]"
+)
+"""What makes letters at the end of a sentence others than the right ones, or no options."""
 _PARTS = re.compile(rf"\s*\n\s*|\s?;\s?|,\s(?:and\s)?|{_AND}")
 _WORD_BETWEEN = re.compile(r"\s*[,;\n]\s*(?:(?:and|&|y|e|et|und|en|i|и)\s)?|\s(?:and|&|y|e|et|und|en|i|и)\s")
 _LONGEST: Final = 400
+
+
+SAID_WRONG = re.compile(
+    r"\b(?:wrong|incorrect|false|not|neither|falsch|nicht|no|ni|incorrect[oa]s?|fals[oa]s?|faux|fausses?|pas|errad[oa]s?|não|non"
+    r"|sbagliat[eio]|fout|onjuist|felaktig\w*|yanlış|salah|bukan|sai|не|неверн\w+)\b|[错錯不]|誤|ない|아니|틀|خطأ|गलत",
+    re.IGNORECASE,
+)
+"""What says in many languages that options are wrong."""
 
 
 def labels_said(text: str) -> tuple[str, ...] | None:
     """Return the letters that a text names as a set, each once; None if it names none, or one twice in a row."""
     if len(text) > _LONGEST:
         return None
-    text = re.sub(r",?\s(?:because|since)\s.*|(?<=[A-Z])입니다\W*\Z", "", text)
+    text = re.sub(rf",?\s(?:because|since)\s.*|(?:,\s?|\s-\s)(?:{BECAUSE})\s.*|(?<=[A-Z])입니다\W*\Z", "", text)
     text = text if text.isascii() else _RIGHT_THERE.sub(" ", text).strip()
     whole = _ALONE.fullmatch(text) or _LOWER.fullmatch(text)
     if whole is None:
         spots = list(_IN_SENTENCE.finditer(text))
-        whole = spots[0] if len(spots) == 1 else _ABROAD.fullmatch(text)
+        whole = spots[0] if len(spots) == 1 else _in_sentence(text)
     if whole is None:
         return None
     groups = whole.groupdict()
-    run = groups.get("run") or groups.get("only") or whole[0]
+    run = groups.get("run") or whole[0]
     small = r"\b[a-z]\b" if whole.re is _LOWER else r"(?<=[(\[])[a-z](?=[)\]])"
     letters = re.findall(rf"[A-Z]|{small}", run)
     names = tuple(letter.upper() for letter in letters)
     return names if len(set(names)) == len(names) else None
+
+
+def _in_sentence(text: str) -> re.Match[str] | None:
+    """Return the only letters of a sentence that says of them that they are right, or ends in them."""
+    clauses = re.split(r";\s|\.\s|\s-\s", text)
+    if len(clauses) > 1:
+        found = [one for one in map(_in_sentence, clauses) if one is not None]
+        return found[0] if len(found) == 1 else None
+    runs = list(_SET.finditer(text))
+    if len(runs) != 1:
+        return None
+    rest = f"{text[: runs[0].start()]} {text[runs[0].end() :]}"
+    other = _LONE.search(rest) or SAID_WRONG.search(rest) or _NOT_THESE.search(rest.lower())
+    fits = _TRUE.search(rest) or not text[runs[0].end() :].strip(" .!)*")
+    return runs[0] if fits and not other else None
 
 
 def parts_said(text: str) -> tuple[tuple[str, ...], ...]:
