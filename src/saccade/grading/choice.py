@@ -114,6 +114,9 @@ def options_of(texts: tuple[str, ...], question: str = "") -> AnswerOptions:
     own, unmarked = own_labels(texts, question)
     plains = tuple(_plain(text) for text in unmarked)
     words = tuple(bare(plain) for plain in plains)
+    # "Co" and "CO", "f" and "f'": only as it is written does such a text name its option.
+    alike = {one for one in words if len({plain for plain, word in zip(plains, words, strict=True) if word == one}) > 1}
+    words = tuple(f"\0{plain}" if word in alike else word for plain, word in zip(plains, words, strict=True))
     asked = frozenset(re.findall(r"[a-z'-]{4,}", question.casefold()))
     return AnswerOptions(texts, plains, words, own, _parts_of(plains), question, asked)
 
@@ -172,6 +175,8 @@ class AnswerOptions:
 
     def exact(self, plain: str) -> int | None:
         """Return the first option whose text is `plain`."""
+        if (written := plain.strip()) in self.plains:
+            return self.plains.index(written)
         said = bare(plain)
         noun = self.words[0].split()[0] if self.words[0] else ""
         if self.heads and said not in self.words and not self.heads[0].startswith(f"{noun} "):
@@ -250,6 +255,8 @@ class AnswerOptions:
         """Tell whether `rest` begins with the text of another option."""
         others = [other for other in range(len(self.texts)) if not self.same(other, index)]
         first = re.split(r"[.,;:\n](?:\s|$)|\s(?:because|since|as)\s", rest.strip())[0]
+        if first.strip() == self.plains[index]:
+            return False
         if any(same_text(first, self.plains[other]) for other in others):
             return True
         return any(len(self.words[other]) > 1 and self.without(rest, other) != rest for other in others)

@@ -53,7 +53,9 @@ def own_labels(texts: Sequence[str], question: str) -> tuple[tuple[str, ...], tu
         labels = tuple(clean(one) for one in alphabet[: len(texts)])
         found = [mark.match(text) for mark, text in zip(marks, texts, strict=True)]
         if all(found):
-            return labels, tuple(text[one.end() :] for one, text in zip(found, texts, strict=True) if one)
+            rest = tuple(text[one.end() :] for one, text in zip(found, texts, strict=True) if one)
+            # "1. figure", "2. figure": the number is what the options say.
+            return labels, rest if len(set(rest)) == len(set(texts)) else tuple(texts)
         if question and all(
             any(question.startswith(text, spot.end()) for spot in mark.finditer(question))
             for mark, text in zip(marks, texts, strict=True)
