@@ -426,7 +426,7 @@ RESTORED = (
         "    try:\n        while True: hoard.append(bytearray(size))\n    except MemoryError: pass\n"
         "del room",
         "os.remove('keep.txt')",
-        "del hoard\nif keep != 'kept' or not os.path.exists('keep.txt'): breach('the state is gone')",
+        "hoard = None\nif keep != 'kept' or not os.path.exists('keep.txt'): breach('the state is gone')",
     ),
     _undone(
         "folder_above_the_own",
