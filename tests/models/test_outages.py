@@ -101,7 +101,7 @@ def broken(kind: str) -> dict[str, Behaviour]:
         }
     return {
         **shared,
-        "cut stream": stream(delta("a"), "[DONE]"),
+        "cut stream": stream(delta("a")),
         "closed connection": stream(delta("a"), breaks=True),
         "broken event": stream(delta("a"), '{"choices": '),
         "odd event": stream('{"choices": [1]}'),
