@@ -116,6 +116,7 @@ _SIDES = re.compile(
 _INSTEAD = re.compile(
     r",?\s?(?:而是|\b(?:sino|sondern|but|mais|mas|ma|а|lecz|tylko|maar|utan|men|rather|instead)\b).*", re.DOTALL
 )
+_IN_THIS = re.compile(r"\s(?:in|on)\sthis\s[\w-]{1,30}\s?\?\Z")
 _BRACKETS = re.compile(r"\s?\([^()]{1,80}\)")
 _REASON = re.compile(
     rf"(?:\s(?:because|since|while|whereas)|,\s(?:as|given\sthat|{BECAUSE}))\b.*|(?:因为|因為|由于).*", re.DOTALL | re.I
@@ -182,7 +183,7 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
 
     A copy of the question says nothing, unless "so" leads to a part of it.
     """
-    asked, said = _question(question), folded(sentence)
+    asked, said = _IN_THIS.sub("?", _question(question)), folded(sentence)
     if not asked or len(said) > _LONGEST or "?" in said or _ASKS.search(said) or _CHOICE.search(f"{asked} {said}"):
         return None
     plain, count = _denied(said, written_in(sentence))
@@ -212,7 +213,18 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
 def fills_in(sentence: str, gold: str, question: str) -> bool:
     """Tell whether a sentence says words of its question and the gold text, and nothing else."""
     asked, said = _question(question), folded(sentence)
-    if not asked or len(said) > _LONGEST or DOUBT.search(said) or _CHOICE.search(f"{asked} {said}") or "?" in said:
+    denied, denials = _denied(asked, written_in(question))
+    if denials == 1 and len(said) <= _LONGEST:  # "Green is not used" for "Which color is not used?"
+        asked, (said, denials) = denied, _denied(said, written_in(sentence))
+        denials -= 1
+    if (
+        not asked
+        or denials
+        or len(said) > _LONGEST
+        or DOUBT.search(said)
+        or _CHOICE.search(f"{asked} {said}")
+        or "?" in said
+    ):
         return False
     said, abroad = _SETTING.sub("", said), _abroad(question, sentence)
     tokens, wanted, known = _tokens(said), _tokens(folded(gold)), _tokens(asked)
@@ -233,9 +245,7 @@ def fills_in(sentence: str, gold: str, question: str) -> bool:
     if bool(_BY.intersection(known)) != bool(_BY.intersection(tokens) - set(wanted)):
         return False
     is_only = _IS_ONLY.fullmatch(asked) is not None
-    if _denied(asked, written_in(question))[1] or (
-        (is_only or " of " in asked) and place and _telling(" ".join(tokens[place + len(wanted) :]), abroad)
-    ):
+    if (is_only or " of " in asked) and place and _telling(" ".join(tokens[place + len(wanted) :]), abroad):
         return False
     turned = _SIDES.search(asked) is None and (abroad or is_only)
     words = _telling(asked, abroad)
@@ -266,6 +276,76 @@ _SCRIPTS: Final = {"ja": "\u3040-\u30ff", "ko": "\uac00-\ud7a3", "th": "\u0e00-\
 def denies(sentence: str) -> bool:
     """Tell whether a sentence holds a negation."""
     return _denied(folded(sentence), written_in(sentence))[1] > 0
+
+
+def of_another(lead: str, question: str) -> bool:
+    """Tell whether what leads to an answer names another thing than the question: its opposite, or a part of it."""
+    asked, said = _question(question), folded(lead)
+    known, words = frozenset(_tokens(asked)), frozenset(_tokens(said))
+    for pair in _OPPOSITES:
+        for first, second in (pair, pair[::-1]):
+            if known & first and words & second and not (known & second or words & first):
+                return True
+    if known & words and _denied(asked, written_in(question))[1] == 1 and not _denied(said, written_in(lead))[1]:
+        return _telling(said, _abroad(question, lead)) != []
+    places = {found["thing"]: found["at"] for found in _PLACE.finditer(asked)}
+    if any(places.get(found["thing"], found["at"]) != found["at"] for found in _PLACE.finditer(said)):
+        return True
+    subject = _SUBJECT.search(said)
+    if subject is None or _ASKS_LOOK.match(asked) is None:
+        return False
+    head = _telling(subject["head"], False)[-1:]
+    return not any(_alike(one, word) for one in (*known, *_ANYTHING) for word in head)
+
+
+_OPPOSITES: Final = tuple(
+    tuple(frozenset(side.split()) for side in pair)
+    for pair in (
+        (
+            "boy man guy he his junge mann garçon homme niño hombre",
+            "girl woman lady she her mädchen frau fille femme niña mujer",
+        ),
+        ("男", "女"),
+        (
+            "left links izquierda gauche sinistra esquerda слева 左",
+            "right rechts derecha droite destra direita справа 右",
+        ),
+        ("first erste ersten primero premier primo первый", "last letzte letzten último dernier ultimo последний"),
+        ("top upper oben", "bottom lower unten"),
+        (
+            "highest most largest biggest maximum höchste höchsten",
+            "lowest least fewest smallest minimum niedrigste niedrigsten",
+        ),
+        ("高", "低"),
+        ("longest tallest", "shortest"),
+        ("oldest earliest", "youngest newest latest"),
+        ("above over", "below under beneath"),
+        ("before", "after"),
+        ("front foreground", "behind back background"),
+        ("inside", "outside"),
+        ("used", "unused"),
+        ("departure origin start 出", "arrival destination end 到"),
+    )
+)
+_PLACE = re.compile(r"\b(?P<at>on|under|below|behind|above|inside|outside)\s(?:the|a)\s(?P<thing>\w+)")
+_ASKS_LOOK = re.compile(r"(?:what|which)\s(?:colou?r|shape|material|pattern)s?\s(?:is|are|was|were|does|do|has|have)\b")
+_SUBJECT = re.compile(
+    r"\b(?:the|an?|his|her|its|their|th(?:is|at|ese|ose))\s(?P<head>(?:(?!(?:the|of|o[nr]|in|at|with|to|that|which|who|by|worn|held|\w{3,20}(?:ed|ing))\b)[^\W_][^\s,;:]*\s){1,5})"
+    r"(?:(?:the|of|on|in|at|with|to|worn|held|\w{3,20}(?:ed|ing))\s[^,;:]{1,60}\s)?(?:is|are|was|were|looks?|appears?|seems?)(?:\s(?:to\sbe|an?|the|very|bright|dark|light))*\s*\Z"
+)
+_ANYTHING: Final = (
+    "answer",
+    "colour",
+    "color",
+    "object",
+    "thing",
+    "item",
+    "vehicle",
+    "animal",
+    "shape",
+    "material",
+    "pattern",
+)
 
 
 def completes(sentence: str, gold: str, question: str) -> bool:
