@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from saccade.grading.clean import folded
@@ -29,7 +30,7 @@ _ENGLISH: Final = frozenset(
     the he she a an this that these those it its they there here is are was were be been being do does did has
     have had of in on at and image picture photo figure diagram graph chart shown displayed depicted pictured we
     see can i think would say labelled labeled seen appears appear shows show which what who whose with written
-    printed painted drawn
+    printed painted drawn recorded occurred observed
     """.split()  # noqa: SIM905
 )
 _ABROAD: Final = _ENGLISH | frozenset(
@@ -54,7 +55,7 @@ _ABROAD: Final = _ENGLISH | frozenset(
 )
 """Words that say nothing of their own: articles, pronouns, copulas, prepositions of place, and names of the picture."""
 _FILLING_SIGNS = re.compile(
-    r"(?:从|根据)?(?:图片|照片|画面|图像|图)(?:[中里上]|可知|可见|所示|显示)?|[的了为这那该个它其些着]|这是|属于|请问|\A(?:答|解):?|(?<!不)是(?!否)|是否|是不是|有没有|吗|呢"
+    r"(?:从|根据)?(?:图片|照片|画面|图像|图)(?:[中里上]|可知|可见|所示|显示)?|[的了为这那该个它其些着]|这是|属于|请问|(?:い|あり)ますか|一[个個只隻头頭条條张張辆輛座匹位棵把]|\A(?:答|解):?|(?<!不)是(?!否)|是否|是不是|有没有|吗|呢"
     r"|(?:です|ます|でしょう)?か(?=\W*\Z)|です|ます|である|だ(?=\W*\Z)|[はがをにでとのも]|図|画像|写真|เป็น|คือ|ที่|ใน|ภาพ|นี้|หรือไม่|ไหม"
 )
 _NOT: Final = frozenset(
@@ -121,7 +122,7 @@ _BRACKETS = re.compile(r"\s?\([^()]{1,80}\)")
 _REASON = re.compile(
     rf"(?:\s(?:because|since|while|whereas)|,\s(?:as|given\sthat|{BECAUSE}))\b.*|(?:因为|因為|由于).*", re.DOTALL | re.I
 )
-_SETTING = re.compile(r"\A(?:according\sto|based\son|judging\sby|in|on|at|from)\s[^,]{1,80},\s")
+_SETTING = re.compile(r"\A(?:according\sto|based\son|judging\sby|looking\sat|in|on|at|from)\s[^,]{1,80},\s")
 _IS_ONLY = re.compile(
     r"(?:what|which)(?:\s(?!\w+(?:ing|ed)\b)\w+){0,2}\s(?:is|are|was)\sthe(?:\s(?!\w+(?:ing|ed|by)\b)\w+){1,4}\s?\?"
 )
@@ -193,6 +194,8 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
         return None
     abroad = _abroad(question, sentence)
     words, question_words, tokens = _telling(plain, abroad), _telling(asked, abroad), _tokens(asked)
+    looks = [word for word in words if word in _PLAIN and word not in tokens] if not count else ["any"]
+    words = [word for word in words if word not in looks]
     copied = (
         "吗" not in asked
         and _place(_tokens(said), tokens) >= 0
@@ -207,7 +210,7 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
         missing = [place for place in missing if place < max({*range(len(question_words))}.difference(missing))]
     if count:
         return False if missing[-1:] != [len(question_words) - 1] or 3 * len(missing) < len(question_words) else None
-    return True if _only_subject(missing, question_words, tokens, abroad) else None
+    return True if not (missing and looks) and _only_subject(missing, question_words, tokens, abroad) else None
 
 
 def fills_in(sentence: str, gold: str, question: str) -> bool:
@@ -240,7 +243,10 @@ def fills_in(sentence: str, gold: str, question: str) -> bool:
         return False
     if any(_UNSPACED_SIGN.match(word) for word in tokens):
         return False
-    rest = [*tokens[:place], *tokens[place + len(wanted) :]]
+    begin = place
+    while begin and tokens[begin - 1] in _PLAIN and tokens[begin - 1] not in known and "color" not in asked:
+        begin -= 1
+    rest = [*tokens[:begin], *tokens[place + len(wanted) :]]
     rest = _telling(" ".join(rest), abroad)
     if bool(_BY.intersection(known)) != bool(_BY.intersection(tokens) - set(wanted)):
         return False
@@ -278,18 +284,24 @@ def denies(sentence: str) -> bool:
     return _denied(folded(sentence), written_in(sentence))[1] > 0
 
 
-def of_another(lead: str, question: str) -> bool:
-    """Tell whether what leads to an answer names another thing than the question: its opposite, or a part of it."""
+def of_another(lead: str, rest: str, question: str) -> bool:
+    """Tell whether what stands before and behind an answer names another thing than its question, or a part of it."""
     asked, said = _question(question), folded(lead)
-    known, words = frozenset(_tokens(asked)), frozenset(_tokens(said))
+    labels, years = ([frozenset(form.findall(text)) for text in (question, lead)] for form in (_LABEL, _YEAR))
+    if any(of_question and named and not of_question & named for of_question, named in (labels, years)):
+        return True
+    known, words = (frozenset((*row, *map("".join, pairwise(row)))) for row in (_tokens(asked), _tokens(said)))
     for pair in _OPPOSITES:
         for first, second in (pair, pair[::-1]):
             if known & first and words & second and not (known & second or words & first):
                 return True
     if known & words and _denied(asked, written_in(question))[1] == 1 and not _denied(said, written_in(lead))[1]:
         return _telling(said, _abroad(question, lead)) != []
-    places = {found["thing"]: found["at"] for found in _PLACE.finditer(asked)}
-    if any(places.get(found["thing"], found["at"]) != found["at"] for found in _PLACE.finditer(said)):
+    places, said_places = (
+        {found["thing"] or found["what"]: found["at"] or found["side"] for found in _PLACE.finditer(text)}
+        for text in (asked, f"{said} {folded(rest)}")
+    )
+    if any(places.get(thing, at) != at for thing, at in said_places.items()):
         return True
     subject = _SUBJECT.search(said)
     if subject is None or _ASKS_LOOK.match(asked) is None:
@@ -316,7 +328,12 @@ _OPPOSITES: Final = tuple(
             "highest most largest biggest maximum höchste höchsten",
             "lowest least fewest smallest minimum niedrigste niedrigsten",
         ),
-        ("高", "低"),
+        ("最高 最多 最大 最长", "最低 最少 最小 最短"),
+        ("open", "closes"),
+        ("opens", "close closes"),
+        ("departs depart leaves leave", "arrives arrive"),
+        ("starts start begins begin", "ends end finishes finish"),
+        ("won win wins winner", "lost lose loses loser"),
         ("longest tallest", "shortest"),
         ("oldest earliest", "youngest newest latest"),
         ("above over", "below under beneath"),
@@ -327,7 +344,12 @@ _OPPOSITES: Final = tuple(
         ("departure origin start 出", "arrival destination end 到"),
     )
 )
-_PLACE = re.compile(r"\b(?P<at>on|under|below|behind|above|inside|outside)\s(?:the|a)\s(?P<thing>\w+)")
+_PLACE = re.compile(
+    r"\b(?P<at>on|under|below|(?:in\sfront\sof|behind)|above|inside|outside)\s(?:the|a)\s(?P<thing>\w+)"
+    r"|(?=(?P<what>[\u3400-\u9fff]{2})(?P<side>[上下前后外]))"
+)
+_LABEL = re.compile(r"(?<![\w'])(?!A\s(?!is\b)|I\b)[A-Z](?![\w'.])")
+_YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)[0-9]{2}(?![\d.,])")
 _ASKS_LOOK = re.compile(r"(?:what|which)\s(?:colou?r|shape|material|pattern)s?\s(?:is|are|was|were|does|do|has|have)\b")
 _SUBJECT = re.compile(
     r"\b(?:the|an?|his|her|its|their|th(?:is|at|ese|ose))\s(?P<head>(?:(?!(?:the|of|o[nr]|in|at|with|to|that|which|who|by|worn|held|\w{3,20}(?:ed|ing))\b)[^\W_][^\s,;:]*\s){1,5})"
@@ -352,8 +374,14 @@ def completes(sentence: str, gold: str, question: str) -> bool:
     """Tell whether words of the question as they stand there, and the gold text before or after, make up a sentence."""
     said, asked, wanted = folded(sentence).strip(" ."), folded(question), folded(gold)
     rest = said.removeprefix(wanted) if said.startswith(wanted) else said.removesuffix(wanted)
+    rest = _COUNTED.sub("", rest)
     known = rest != said and len(rest) > 1 and rest in asked and wanted not in asked
     return known and _UNSPACED_SIGN.match(rest) is not None and not _CHOICE.search(asked) and not denies(rest)
+
+
+_COUNTED = re.compile(
+    r"(?:放|戴|拿|坐|站|停|写|躺)?着?一?[个個只隻头頭条條张張辆輛座匹位棵把顶朵](?:[\u3400-\u9fff]{1,2}色的?|[大小])?\Z"
+)
 
 
 def topic_of(sentence: str, question: str) -> frozenset[str]:
@@ -423,6 +451,14 @@ def _alike(first: str, second: str) -> bool:
     return 3 * common >= 2 * max(len(first), len(second))
 
 
+_PLAIN: Final = frozenset(
+    """
+    red yellow black white blue green brown gray grey orange pink purple small large big tall long young little old
+    dark light wooden plastic metal striped open empty folded rote roter rotes weißer weißes rouge noir noire blanc
+    blanche witte zwarte
+    """.split()  # noqa: SIM905
+)
+"""Words for how a thing looks, before its name: "a red kite" is a kite."""
 _DEGREES: Final = frozenset(
     """
     er est st r ere eren less siz suz sız süz ton

@@ -166,7 +166,7 @@ _IS_THERE = re.compile(
 )
 _THERE_IS = re.compile(
     r"(?:there\s(?:is|are)|(?P<owner>[^.,;:!?]{1,40}?)\s(?:(?:(?:is|are)\s)?(?:carrying|holding|wearing)|has|have))"
-    r"(?:(?P<no>\sno(?!\sdoubt)|\snot\san?y?|n't\san?y?)|\s(?:an?|some|several|one|two|many))\s(?P<thing>[^.;:!?]{1,120})[.!]?",
+    r"(?:(?P<no>\sno(?!\sdoubt)|\snot\san?y?|n't\san?y?)|\s(?:an?|some|several|one|two|three|four|five|six|many|[0-9]{1,3}))\s(?P<thing>[^.;:!?]{1,120})[.!]?",
     re.IGNORECASE,
 )
 _PLACED = re.compile(r"\s(?:in|on|next|near|beside|under|behind|of|with|and|that|which|for)\s.*")
