@@ -16,7 +16,7 @@ from typing import Final
 
 from saccade.grading.clean import folded
 from saccade.grading.extract import concluded
-from saccade.grading.languages import BECAUSE, DENIAL, DOUBT, LANGUAGES, written_in
+from saccade.grading.languages import BECAUSE, DENIAL, DOUBT, LANGUAGES, common_words, written_in
 
 _UNSPACED: Final = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"
 _TOKEN = re.compile(
@@ -33,25 +33,22 @@ _ENGLISH: Final = frozenset(
     printed painted drawn recorded occurred observed
     """.split()  # noqa: SIM905
 )
-_ABROAD: Final = _ENGLISH | frozenset(
-    """
-    cuya cuyo dont el la los las lo un una unos unas este esta estos estas ese esa es son está están hay del de en
-    y se que al ella ellos imagen figura gráfica gráfico muestra mostrada mostrado afirmación aparece ve le les
-    des du est sont ce cet cette ces c il elle ils elles au aux dans sur qui ne t l affirmation voit der die das
-    den dem ein eine einen einem einer dieser diese dieses ist sind sie er im am auf bild zu und sich sig zich hat haben
-    steht aussage abgebildet dargestellt abgebildeten dargestellte dargestellten sieht o os as um uma uns umas é são
-    estão há da dos em na no nas nos e ele ela esse essa isso imagem gli uno è sono della dello dei delle nel
-    nella sul sulla si questo questa immagine raffigurato raffigurata het een zijn op van dat deze dit wordt staan
-    это этот эта эти на в и есть он она они изображении рисунке фото ли картинке утверждение изображен изображена
-    показан указан указана це цей ця у зображенні рисунку є to jest są ten ta te w się rysunku obrazku zdjęciu czy
-    det är på ett et som denne dette bilden billedet bildet finns af av har bu bir var dır dir mı mi mu mü mıdır
-    midir mudur müdür şekildeki resimdeki görüntüdeki şekilde resimde là có một ngọn con cái chiếc trong ảnh hình
-    này phải của được bức cây adalah ialah ini itu yang di pada gambar dalam merupakan apakah هو هي هذا هذه في على
-    من هل الصورة این است در به تصویر آیا है हैं में यह की के का क्या चित्र הוא היא זה זו של על את האם בתמונה מופיע
-    סמל יש az ez egy ábrán képen rajzon látható kuva kuvassa ovat onko sunt în pe imagine είναι το η ο οι τα στην
-    στο εικόνα 그림의 그림에서 사진 이 그 것은 이것은 있습니다 있다 입니다 것이 사진에서 있습니까 있지 있
-    été war waren fue era foi stato stata был была было были był była było
+_ABROAD: Final = (
+    common_words()
+    | _ENGLISH
+    | frozenset(
+        """
+    cuya cuyo dont unos unas esta estos estas ese esa están al ella ellos figura gráfica gráfico muestra mostrada
+    mostrado afirmación aparece cet ces elle ils elles aux qui ne t affirmation voit einem einer dieser diese dieses
+    sie am sig zich haben steht aussage abgebildet dargestellt abgebildeten dargestellte dargestellten sieht uns umas
+    estão dos nas nos ele ela esse essa isso uno dello dei delle sul sulla questo questa raffigurato raffigurata deze
+    dit wordt этот эта эти он она они рисунке фото ли утверждение изображен изображена показан указан указана цей ця
+    рисунку ten ta rysunku czy denne dette har dır dir mı mi mu mü mıdır midir mudur müdür şekildeki resimdeki
+    görüntüdeki şekilde một ngọn phải bức cây ialah itu merupakan apakah هذا هذه هل الصورة آیا यह क्या זה זו האם מופיע
+    סמל ez ábrán rajzon kuva onko ο οι στο 그림의 그림에서 사진 이 그 것은 이것은 있습니다 있다 입니다 것이 사진에서
+    있습니까 있지 있 été war waren fue era foi stato stata был была было были był była było
     """.split()  # noqa: SIM905
+    )
 )
 """Words that say nothing of their own: articles, pronouns, copulas, prepositions of place, and names of the picture."""
 _FILLING_SIGNS = re.compile(
@@ -94,9 +91,9 @@ _INDEFINITE: Final = frozenset(
     a an ein eine einen un una une um uma uno een en ett et egy bir
     """.split()  # noqa: SIM905
 )
-_PRONOUNS: Final = frozenset(
+PRONOUNS: Final = frozenset(
     """
-    it they he she there this these those es sie er il elle ils elles это
+    it they he she there this these those that i we es sie er il elle ils elles это
     """.split()  # noqa: SIM905
 )
 _BY: Final = frozenset(
@@ -508,6 +505,6 @@ def _only_subject(missing: Sequence[int], asked: Sequence[str], tokens: Sequence
     return not (
         _ALL.intersection(left_out)
         or _INDEFINITE.intersection(before)
-        or _PRONOUNS.intersection(before[:2])
+        or PRONOUNS.intersection(before[:2])
         or any(word[0].isdigit() for word in left_out)
     )

@@ -19,7 +19,7 @@ from saccade.grading.extract import concluded, emphasised, in_final_part, withou
 from saccade.grading.languages import DOUBT, written_in
 from saccade.grading.number_words import date_of, same_time, with_digits
 from saccade.grading.quantities import ORDINAL, Quantity, quantity
-from saccade.grading.restated import completes, denies, fills_in, of_another, sentences, topic_of, turns
+from saccade.grading.restated import PRONOUNS, completes, denies, fills_in, of_another, sentences, topic_of, turns
 from saccade.record.task import Task
 
 # Units of one dimension are converted (`100 cm` is `1 m`) and may be missing on either side. If only the gold answer
@@ -220,14 +220,11 @@ _STATED: Final = tuple(
         r"(?:[^.!?:;,\n]{0,40}?[\u3400-\u9fff](?:是|为|為)|这是|這是)(?:一[个個只隻头頭条條张張辆輛座匹位]?)?" + _UP_TO,
         r"(?:[^\x00-\x7f\s]{1,20}は)?\"?" + _UP_TO + r"\"?(?:です|である|だ|と(?:思われ|考えられ|見られ|思い)ます)",
         r"(?:[가-힣]+\s){0,4}[가-힣]+(?:은|는|이|가)\s" + _UP_TO + r"(?:입니다|이다|이에요|예요)",
-        r"(?:[가-힣]+\s){1,4}" + _UP_TO + r"(?:이|가)\s있습니다",
         r"(?:写真|画像|絵)に?は?(?P<said>[^.!?:;\n]{1,40}?)が(?:写っています|あります|います|見えます)",
         r"(?:图中|图片中|照片中|画面中|圖中|照片裡)?(?:有|显示的是|顯示的是)(?:一?[个個只隻头頭条條张張辆輛座匹位棵把])?"
         + _UP_TO,
         r"(?:resimde|görselde|fotoğrafta)\s(?:bir\s)?(?P<said>[^.!?:;\n]{1,40}?)\s(?:var|görünüyor)",
         r"a\sképen\s(?:egy\s)?(?P<said>[^.!?:;\n]{1,40}?)\s(?:látható|van)",
-        r"[\u0900-\u097f]+\s(?:में|पर)\s(?:एक\s)?" + _UP_TO + r"\s(?:है|हैं|दिख(?:ता|ती|ाई\sदेता|ाई\sदेती)\sहै)",
-        r"यह\s(?:एक\s)?" + _UP_TO + r"\s(?:है|हैं)",
         r"(?:auf|in)\s(?:dem|diesem)\s[^\W\d]+\s(?:ist|sind|sieht\sman)\s"
         + _UP_TO
         + r"(?:\s(?:zu\ssehen|abgebildet|dargestellt))?",
@@ -286,11 +283,10 @@ def _on_its_own(sentences: Sequence[str]) -> bool:
     """Tell whether the last of some sentences speaks of what no other does, and so concludes: "The airline is KLM"."""
     subjects = [_LINK.split(one, maxsplit=1)[0].strip().casefold() for one in sentences]
     return (
-        len(sentences) < 5 and bool(statements(sentences[-1])) and subjects[-1] not in ("", *subjects[:-1], *_PRONOUNS)
+        len(sentences) < 5 and bool(statements(sentences[-1])) and subjects[-1] not in ("", *subjects[:-1], *PRONOUNS)
     )
 
 
-_PRONOUNS: Final = frozenset("it this that he she they these those there i we".split())  # noqa: SIM905
 _SENTENCES = re.compile(
     r"(?<=[^\W_]{2}[.!])(?<!\b[DMSJ][rst]\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\bvs\.)\s+(?=[^\Wa-z])|(?<=です\.)\s?|(?<=ます\.)\s?"
 )
@@ -343,8 +339,8 @@ _STREET: Final = {"street": "st", "avenue": "ave", "road": "rd", "boulevard": "b
 def _written_alike(said: str, gold: str) -> bool:
     """Tell whether two names differ by accents that capitals or a gold text lack, or by the short form of "Street"."""
     first, second = bare(said), bare(gold)
-    name = gold.istitle() and said[:1].isupper() and len(gold) > 5
-    if any(text.isascii() and (unwrapped(clean(text)).isupper() or (name and text == gold)) for text in (said, gold)):
+    named = gold.istitle() and said[:1].isupper() and len(gold) > 5
+    if any(text.isascii() and (unwrapped(clean(text)).isupper() or (named and text == gold)) for text in (said, gold)):
         plain = [unicodedata.normalize("NFD", text) for text in (first, second)]
         if sum(len(_MARKS.findall(text)) for text in plain) < 3 and _MARKS.sub("", plain[0]) == _MARKS.sub(
             "", plain[1]
