@@ -462,15 +462,15 @@ def _inside(text: str, says: Says, prose: bool) -> Extraction:
 _CLAUSE: Final = (
     r"(?:^|[.,;:!?…)*-]|\b(?i:but|however|yet)|\((?=correct|korr|corr[eé]|исправ|поправ|更正|纠正|糾正|訂正|정정))"
 )
-_IT_IS: Final = rf"\s*[.,;:!…\s-]*(?i:(?:{VERBS}|das\sist|c'est)\s)?"
+_IT_IS: Final = rf"[.,;:!…\s-]{{0,8}}(?i:(?:{VERBS}|das\sist|c'est)\s)?"
 _NO_WAIT = re.compile(
-    rf"{_CLAUSE}\s*(?:oh,?\s|hmm,?\s|hold on,?\s)?"
+    rf"{_CLAUSE}\s{{0,3}}(?:oh,?\s|hmm,?\s|hold on,?\s)?"
     rf"(?i:{WAIT}|no,?\swait|wait,?\sno|no,?\sactually|actually,?\sno|wait|actually|scratch\sthat|correct(?:ion|ed(?:\s(?:box|answer))?)|sorry"
     r"|(?:but\s)?the\squestion\sasks\s(?:for|about)\s[^\[\]():\n]{1,80}|my\smistake|i\smean|i\smeant|on\ssecond\sthoughts?|no(?=[,!…-]|\.(?!\s?[0-9]))"
     r"|(?:sorry,\s)?i\s(?:misread|miscounted|made\sa\smistake|was\swrong)[^.\n]{0,40}"
     r"|let\sme\s(?:correct\s(?:that|this|myself)|recount|redo\s(?:that|this)))"
-    rf"(?=\s*(?:[.,;:!…-]|$)|\s(?:it's|it\sis|there|the\sanswer)|\s\W?[A-Z0-9]){_IT_IS}"
-    rf"|(?:{_CLAUSE}\s*|(?<=[\u3040-\ud7a3]))(?i:{AGAIN}){_IT_IS}",
+    rf"(?=\s{{0,3}}(?:[.,;:!…-]|$)|\s(?:it's|it\sis|there|the\sanswer)|\s\W?[A-Z0-9]){_IT_IS}"
+    rf"|(?:{_CLAUSE}\s{{0,3}}|(?<=[\u3040-\ud7a3]))(?i:{AGAIN}){_IT_IS}",
     re.MULTILINE,
 )
 """What announces a correction, at the start of a clause."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from saccade.grading.clean import folded
 from saccade.grading.extract import concluded
-from saccade.grading.languages import BECAUSE, DENIAL, DOUBT, LANGUAGES, written_in
+from saccade.grading.languages import BECAUSE, DENIAL, DOUBT, LANGUAGES, common_words, written_in
 
 _UNSPACED: Final = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"
 _TOKEN = re.compile(
@@ -29,32 +30,29 @@ _ENGLISH: Final = frozenset(
     the he she a an this that these those it its they there here is are was were be been being do does did has
     have had of in on at and image picture photo figure diagram graph chart shown displayed depicted pictured we
     see can i think would say labelled labeled seen appears appear shows show which what who whose with written
-    printed painted drawn
+    printed painted drawn recorded occurred observed
     """.split()  # noqa: SIM905
 )
-_ABROAD: Final = _ENGLISH | frozenset(
-    """
-    cuya cuyo dont el la los las lo un una unos unas este esta estos estas ese esa es son está están hay del de en
-    y se que al ella ellos imagen figura gráfica gráfico muestra mostrada mostrado afirmación aparece ve le les
-    des du est sont ce cet cette ces c il elle ils elles au aux dans sur qui ne t l affirmation voit der die das
-    den dem ein eine einen einem einer dieser diese dieses ist sind sie er im am auf bild zu und sich sig zich hat haben
-    steht aussage abgebildet dargestellt abgebildeten dargestellte dargestellten sieht o os as um uma uns umas é são
-    estão há da dos em na no nas nos e ele ela esse essa isso imagem gli uno è sono della dello dei delle nel
-    nella sul sulla si questo questa immagine raffigurato raffigurata het een zijn op van dat deze dit wordt staan
-    это этот эта эти на в и есть он она они изображении рисунке фото ли картинке утверждение изображен изображена
-    показан указан указана це цей ця у зображенні рисунку є to jest są ten ta te w się rysunku obrazku zdjęciu czy
-    det är på ett et som denne dette bilden billedet bildet finns af av har bu bir var dır dir mı mi mu mü mıdır
-    midir mudur müdür şekildeki resimdeki görüntüdeki şekilde resimde là có một ngọn con cái chiếc trong ảnh hình
-    này phải của được bức cây adalah ialah ini itu yang di pada gambar dalam merupakan apakah هو هي هذا هذه في على
-    من هل الصورة این است در به تصویر آیا है हैं में यह की के का क्या चित्र הוא היא זה זו של על את האם בתמונה מופיע
-    סמל יש az ez egy ábrán képen rajzon látható kuva kuvassa ovat onko sunt în pe imagine είναι το η ο οι τα στην
-    στο εικόνα 그림의 그림에서 사진 이 그 것은 이것은 있습니다 있다 입니다 것이 사진에서 있습니까 있지 있
-    été war waren fue era foi stato stata был была было были był była było
+_ABROAD: Final = (
+    common_words()
+    | _ENGLISH
+    | frozenset(
+        """
+    cuya cuyo dont unos unas esta estos estas ese esa están al ella ellos figura gráfica gráfico muestra mostrada
+    mostrado afirmación aparece cet ces elle ils elles aux qui ne t affirmation voit einem einer dieser diese dieses
+    sie am sig zich haben steht aussage abgebildet dargestellt abgebildeten dargestellte dargestellten sieht uns umas
+    estão dos nas nos ele ela esse essa isso uno dello dei delle sul sulla questo questa raffigurato raffigurata deze
+    dit wordt этот эта эти он она они рисунке фото ли утверждение изображен изображена показан указан указана цей ця
+    рисунку ten ta rysunku czy denne dette har dır dir mı mi mu mü mıdır midir mudur müdür şekildeki resimdeki
+    görüntüdeki şekilde một ngọn phải bức cây ialah itu merupakan apakah هذا هذه هل الصورة آیا यह क्या זה זו האם מופיע
+    סמל ez ábrán rajzon kuva onko ο οι στο 그림의 그림에서 사진 이 그 것은 이것은 있습니다 있다 입니다 것이 사진에서
+    있습니까 있지 있 été war waren fue era foi stato stata был была было были był była było
     """.split()  # noqa: SIM905
+    )
 )
 """Words that say nothing of their own: articles, pronouns, copulas, prepositions of place, and names of the picture."""
 _FILLING_SIGNS = re.compile(
-    r"(?:从|根据)?(?:图片|照片|画面|图像|图)(?:[中里上]|可知|可见|所示|显示)?|[的了为这那该个它其些着]|这是|属于|请问|\A(?:答|解):?|(?<!不)是(?!否)|是否|是不是|有没有|吗|呢"
+    r"(?:从|根据)?(?:图片|照片|画面|图像|图)(?:[中里上]|可知|可见|所示|显示)?|[的了为这那该个它其些着]|这是|属于|请问|(?:い|あり)ますか|一[个個只隻头頭条條张張辆輛座匹位棵把]|\A(?:答|解):?|(?<!不)是(?!否)|是否|是不是|有没有|吗|呢"
     r"|(?:です|ます|でしょう)?か(?=\W*\Z)|です|ます|である|だ(?=\W*\Z)|[はがをにでとのも]|図|画像|写真|เป็น|คือ|ที่|ใน|ภาพ|นี้|หรือไม่|ไหม"
 )
 _NOT: Final = frozenset(
@@ -93,9 +91,9 @@ _INDEFINITE: Final = frozenset(
     a an ein eine einen un una une um uma uno een en ett et egy bir
     """.split()  # noqa: SIM905
 )
-_PRONOUNS: Final = frozenset(
+PRONOUNS: Final = frozenset(
     """
-    it they he she there this these those es sie er il elle ils elles это
+    it they he she there this these those that i we es sie er il elle ils elles это
     """.split()  # noqa: SIM905
 )
 _BY: Final = frozenset(
@@ -116,11 +114,12 @@ _SIDES = re.compile(
 _INSTEAD = re.compile(
     r",?\s?(?:而是|\b(?:sino|sondern|but|mais|mas|ma|а|lecz|tylko|maar|utan|men|rather|instead)\b).*", re.DOTALL
 )
+_IN_THIS = re.compile(r"\s(?:in|on)\sthis\s[\w-]{1,30}\s?\?\Z")
 _BRACKETS = re.compile(r"\s?\([^()]{1,80}\)")
 _REASON = re.compile(
     rf"(?:\s(?:because|since|while|whereas)|,\s(?:as|given\sthat|{BECAUSE}))\b.*|(?:因为|因為|由于).*", re.DOTALL | re.I
 )
-_SETTING = re.compile(r"\A(?:according\sto|based\son|judging\sby|in|on|at|from)\s[^,]{1,80},\s")
+_SETTING = re.compile(r"\A(?:according\sto|based\son|judging\sby|looking\sat|in|on|at|from)\s[^,]{1,80},\s")
 _IS_ONLY = re.compile(
     r"(?:what|which)(?:\s(?!\w+(?:ing|ed)\b)\w+){0,2}\s(?:is|are|was)\sthe(?:\s(?!\w+(?:ing|ed|by)\b)\w+){1,4}\s?\?"
 )
@@ -182,7 +181,7 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
 
     A copy of the question says nothing, unless "so" leads to a part of it.
     """
-    asked, said = _question(question), folded(sentence)
+    asked, said = _IN_THIS.sub("?", _question(question)), folded(sentence)
     if not asked or len(said) > _LONGEST or "?" in said or _ASKS.search(said) or _CHOICE.search(f"{asked} {said}"):
         return None
     plain, count = _denied(said, written_in(sentence))
@@ -192,6 +191,8 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
         return None
     abroad = _abroad(question, sentence)
     words, question_words, tokens = _telling(plain, abroad), _telling(asked, abroad), _tokens(asked)
+    looks = [word for word in words if word in _PLAIN and word not in tokens] if not count else ["any"]
+    words = [word for word in words if word not in looks]
     copied = (
         "吗" not in asked
         and _place(_tokens(said), tokens) >= 0
@@ -206,13 +207,24 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
         missing = [place for place in missing if place < max({*range(len(question_words))}.difference(missing))]
     if count:
         return False if missing[-1:] != [len(question_words) - 1] or 3 * len(missing) < len(question_words) else None
-    return True if _only_subject(missing, question_words, tokens, abroad) else None
+    return True if not (missing and looks) and _only_subject(missing, question_words, tokens, abroad) else None
 
 
 def fills_in(sentence: str, gold: str, question: str) -> bool:
     """Tell whether a sentence says words of its question and the gold text, and nothing else."""
     asked, said = _question(question), folded(sentence)
-    if not asked or len(said) > _LONGEST or DOUBT.search(said) or _CHOICE.search(f"{asked} {said}") or "?" in said:
+    denied, denials = _denied(asked, written_in(question))
+    if denials == 1 and len(said) <= _LONGEST:  # "Green is not used" for "Which color is not used?"
+        asked, (said, denials) = denied, _denied(said, written_in(sentence))
+        denials -= 1
+    if (
+        not asked
+        or denials
+        or len(said) > _LONGEST
+        or DOUBT.search(said)
+        or _CHOICE.search(f"{asked} {said}")
+        or "?" in said
+    ):
         return False
     said, abroad = _SETTING.sub("", said), _abroad(question, sentence)
     tokens, wanted, known = _tokens(said), _tokens(folded(gold)), _tokens(asked)
@@ -228,14 +240,15 @@ def fills_in(sentence: str, gold: str, question: str) -> bool:
         return False
     if any(_UNSPACED_SIGN.match(word) for word in tokens):
         return False
-    rest = [*tokens[:place], *tokens[place + len(wanted) :]]
+    begin = place
+    while begin and tokens[begin - 1] in _PLAIN and tokens[begin - 1] not in known and "color" not in asked:
+        begin -= 1
+    rest = [*tokens[:begin], *tokens[place + len(wanted) :]]
     rest = _telling(" ".join(rest), abroad)
     if bool(_BY.intersection(known)) != bool(_BY.intersection(tokens) - set(wanted)):
         return False
     is_only = _IS_ONLY.fullmatch(asked) is not None
-    if _denied(asked, written_in(question))[1] or (
-        (is_only or " of " in asked) and place and _telling(" ".join(tokens[place + len(wanted) :]), abroad)
-    ):
+    if (is_only or " of " in asked) and place and _telling(" ".join(tokens[place + len(wanted) :]), abroad):
         return False
     turned = _SIDES.search(asked) is None and (abroad or is_only)
     words = _telling(asked, abroad)
@@ -268,12 +281,104 @@ def denies(sentence: str) -> bool:
     return _denied(folded(sentence), written_in(sentence))[1] > 0
 
 
+def of_another(lead: str, rest: str, question: str) -> bool:
+    """Tell whether what stands before and behind an answer names another thing than its question, or a part of it."""
+    asked, said = _question(question), folded(lead)
+    labels, years = ([frozenset(form.findall(text)) for text in (question, lead)] for form in (_LABEL, _YEAR))
+    if any(of_question and named and not of_question & named for of_question, named in (labels, years)):
+        return True
+    known, words = (frozenset((*row, *map("".join, pairwise(row)))) for row in (_tokens(asked), _tokens(said)))
+    for pair in _OPPOSITES:
+        for first, second in (pair, pair[::-1]):
+            if known & first and words & second and not (known & second or words & first):
+                return True
+    if known & words and _denied(asked, written_in(question))[1] == 1 and not _denied(said, written_in(lead))[1]:
+        return _telling(said, _abroad(question, lead)) != []
+    places, said_places = (
+        {found["thing"] or found["what"]: found["at"] or found["side"] for found in _PLACE.finditer(text)}
+        for text in (asked, f"{said} {folded(rest)}")
+    )
+    if any(places.get(thing, at) != at for thing, at in said_places.items()):
+        return True
+    subject = _SUBJECT.search(said)
+    if subject is None or _ASKS_LOOK.match(asked) is None:
+        return False
+    head = _telling(subject["head"], False)[-1:]
+    return not any(_alike(one, word) for one in (*known, *_ANYTHING) for word in head)
+
+
+_OPPOSITES: Final = tuple(
+    tuple(frozenset(side.split()) for side in pair)
+    for pair in (
+        (
+            "boy man guy he his junge mann garçon homme niño hombre",
+            "girl woman lady she her mädchen frau fille femme niña mujer",
+        ),
+        ("男", "女"),
+        (
+            "left links izquierda gauche sinistra esquerda слева 左",
+            "right rechts derecha droite destra direita справа 右",
+        ),
+        ("first erste ersten primero premier primo первый", "last letzte letzten último dernier ultimo последний"),
+        ("top upper oben", "bottom lower unten"),
+        (
+            "highest most largest biggest maximum höchste höchsten",
+            "lowest least fewest smallest minimum niedrigste niedrigsten",
+        ),
+        ("最高 最多 最大 最长", "最低 最少 最小 最短"),
+        ("open", "closes"),
+        ("opens", "close closes"),
+        ("departs depart leaves leave", "arrives arrive"),
+        ("starts start begins begin", "ends end finishes finish"),
+        ("won win wins winner", "lost lose loses loser"),
+        ("longest tallest", "shortest"),
+        ("oldest earliest", "youngest newest latest"),
+        ("above over", "below under beneath"),
+        ("before", "after"),
+        ("front foreground", "behind back background"),
+        ("inside", "outside"),
+        ("used", "unused"),
+        ("departure origin start 出", "arrival destination end 到"),
+    )
+)
+_PLACE = re.compile(
+    r"\b(?P<at>on|under|below|(?:in\sfront\sof|behind)|above|inside|outside)\s(?:the|a)\s(?P<thing>\w+)"
+    r"|(?=(?P<what>[\u3400-\u9fff]{2})(?P<side>[上下前后外]))"
+)
+_LABEL = re.compile(r"(?<![\w'])(?!A\s(?!is\b)|I\b)[A-Z](?![\w'.])")
+_YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)[0-9]{2}(?![\d.,])")
+_ASKS_LOOK = re.compile(r"(?:what|which)\s(?:colou?r|shape|material|pattern)s?\s(?:is|are|was|were|does|do|has|have)\b")
+_SUBJECT = re.compile(
+    r"\b(?:the|an?|his|her|its|their|th(?:is|at|ese|ose))\s(?P<head>(?:(?!(?:the|of|o[nr]|in|at|with|to|that|which|who|by|worn|held|\w{3,20}(?:ed|ing))\b)[^\W_][^\s,;:]*\s){1,5})"
+    r"(?:(?:the|of|on|in|at|with|to|worn|held|\w{3,20}(?:ed|ing))\s[^,;:]{1,60}\s)?(?:is|are|was|were|looks?|appears?|seems?)(?:\s(?:to\sbe|an?|the|very|bright|dark|light))*\s*\Z"
+)
+_ANYTHING: Final = (
+    "answer",
+    "colour",
+    "color",
+    "object",
+    "thing",
+    "item",
+    "vehicle",
+    "animal",
+    "shape",
+    "material",
+    "pattern",
+)
+
+
 def completes(sentence: str, gold: str, question: str) -> bool:
     """Tell whether words of the question as they stand there, and the gold text before or after, make up a sentence."""
     said, asked, wanted = folded(sentence).strip(" ."), folded(question), folded(gold)
     rest = said.removeprefix(wanted) if said.startswith(wanted) else said.removesuffix(wanted)
+    rest = _COUNTED.sub("", rest)
     known = rest != said and len(rest) > 1 and rest in asked and wanted not in asked
     return known and _UNSPACED_SIGN.match(rest) is not None and not _CHOICE.search(asked) and not denies(rest)
+
+
+_COUNTED = re.compile(
+    r"(?:放|戴|拿|坐|站|停|写|躺)?着?一?[个個只隻头頭条條张張辆輛座匹位棵把顶朵](?:[\u3400-\u9fff]{1,2}色的?|[大小])?\Z"
+)
 
 
 def topic_of(sentence: str, question: str) -> frozenset[str]:
@@ -343,6 +448,14 @@ def _alike(first: str, second: str) -> bool:
     return 3 * common >= 2 * max(len(first), len(second))
 
 
+_PLAIN: Final = frozenset(
+    """
+    red yellow black white blue green brown gray grey orange pink purple small large big tall long young little old
+    dark light wooden plastic metal striped open empty folded rote roter rotes weißer weißes rouge noir noire blanc
+    blanche witte zwarte
+    """.split()  # noqa: SIM905
+)
+"""Words for how a thing looks, before its name: "a red kite" is a kite."""
 _DEGREES: Final = frozenset(
     """
     er est st r ere eren less siz suz sız süz ton
@@ -392,6 +505,6 @@ def _only_subject(missing: Sequence[int], asked: Sequence[str], tokens: Sequence
     return not (
         _ALL.intersection(left_out)
         or _INDEFINITE.intersection(before)
-        or _PRONOUNS.intersection(before[:2])
+        or PRONOUNS.intersection(before[:2])
         or any(word[0].isdigit() for word in left_out)
     )

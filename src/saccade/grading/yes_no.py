@@ -65,13 +65,12 @@ class YesNoGrader:
         gold = asserts(gold_of(task))
         if gold is None:
             raise unreadable(task, "yes or no")
-        there = _IS_THERE.match(task.question.rpartition("\n")[2].strip())
 
         def says(text: str) -> bool | None:
             said = asserts(text)
             if said is None and (of_it := _OF_IT.fullmatch(text.strip(" .!"))) is not None:
                 return of_it["none"] is None and DENIAL.search(text) is None
-            return _exists(text, there["thing"]) if said is None and there is not None else said
+            return _holds(text, task.question) if said is None else said
 
         def compare(prediction: str) -> Verdict:
             said = says(prediction)
@@ -161,24 +160,30 @@ _OF_IT = re.compile(
 )
 """Whether there is any of what is asked for: "there is none", "I see one"."""
 _IS_THERE = re.compile(
-    r"(?:is|are)\sthere\s(?!(?:no|not|only|more|less|fewer|exactly|just|at)\b)(?:(?:an?|any|some|the)\s)?"
+    r"(?:(?:is|are)\sthere|do(?:es)?\s(?P<owner>[^?]{1,40}?)\shave)\s(?!(?:no|not|only|more|less|fewer|exactly|just|at)\b)(?:(?:an?|any|some|the)\s)?"
     r"(?P<thing>[^?]{1,80}?)(?:\s(?:in|on|at|near|next|to|of|visible|shown|present|behind|that|which|with|under|inside)\b[^?]*)?\?",
     re.IGNORECASE,
 )
-_EXISTS = re.compile(
-    r"there\s(?:is|are)(?:(?P<no>\sno(?!\sdoubt)|\snot\san?y?|n't\san?y?)|\s(?:an?|some|several|one|two|many))\s[^.;:!?]{1,120}[.!]?",
+_THERE_IS = re.compile(
+    r"(?:there\s(?:is|are)|(?P<owner>[^.,;:!?]{1,40}?)\s(?:(?:(?:is|are)\s)?(?:carrying|holding|wearing)|has|have))"
+    r"(?:(?P<no>\sno(?!\sdoubt)|\snot\san?y?|n't\san?y?)|\s(?:an?|some|several|one|two|three|four|five|six|many|[0-9]{1,3}))\s(?P<thing>[^.;:!?]{1,120})[.!]?",
     re.IGNORECASE,
 )
+_PLACED = re.compile(r"\s(?:in|on|next|near|beside|under|behind|of|with|and|that|which|for)\s.*")
 _ANOTHER = re.compile(r"\b(?:but|although|only|if|or)\b|,")
 
 
-def _exists(text: str, thing: str) -> bool | None:
-    """Return what "there is a dog" or "there is no dog" answers to "Is there a dog?"; of another thing, nothing."""
-    found = _EXISTS.fullmatch(text.strip())
-    if found is None or _ANOTHER.search(text) or (not found["no"] and DOUBT.search(text)):
+def _holds(text: str, question: str) -> bool | None:
+    """Return what "there is a dog" answers to "Is there a dog?", or "she holds an umbrella" to "Does she have one?"."""
+    asked = _IS_THERE.match(question.rpartition("\n")[2].strip())
+    found = _THERE_IS.fullmatch(text.strip())
+    if asked is None or found is None or _ANOTHER.search(text) or (not found["no"] and DOUBT.search(text)):
         return None
-    asked, said = ([word.strip(".!").removesuffix("s") for word in one.casefold().split()] for one in (thing, found[0]))
-    return not found["no"] if set(asked[-1:] if found["no"] else asked) <= set(said) else None
+    if (asked["owner"] or "").casefold() != (found["owner"] or "").casefold():
+        return None
+    said = _PLACED.sub("", found["thing"]) if found["owner"] else found["thing"]
+    wanted, named = ([word.removesuffix("s") for word in one.casefold().split()] for one in (asked["thing"], said))
+    return not found["no"] if set(wanted[-1:] if found["no"] else wanted) <= set(named) else None
 
 
 YES_NO = YesNoGrader()
