@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -16,7 +17,17 @@ from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import concluded
 from saccade.grading.languages import DOUBT, LANGUAGES, SCALES_ABROAD, common_words, written_in
 from saccade.grading.number_words import foreign_words_as_digits, with_digits
-from saccade.grading.quantities import MEASURE, MYRIADS, SCALES, UNSPACED, Numeral, is_known, numerals, ungrouped
+from saccade.grading.quantities import (
+    MEASURE,
+    MYRIADS,
+    PER_HUNDRED,
+    SCALES,
+    UNSPACED,
+    Numeral,
+    is_known,
+    numerals,
+    ungrouped,
+)
 
 _LONGEST: Final = 400
 _MOST: Final = 12
@@ -90,9 +101,7 @@ def told_first(text: str, question: str) -> str | None:
     if read is None or len(read[2]) < 2 or asks_year(question):
         return None
     plain, asked, found, left = read
-    parts = found[1:]
-    summed = len(parts) > 1 and re.search(r"[.:;]\s?\S", plain) and sum(one.value for one in parts) == found[0].value
-    whole = _whole(plain, list(found), asked) if summed and _counted(plain, found[0], asked) else []
+    whole = [found[0]] if _comes_to(plain, found) and _counted(plain, found[0], asked) else []
     way = whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
     return _alone(plain, found, way[0]) if len(way) == 1 else None
 
@@ -127,8 +136,9 @@ def _numbers(text: str, question: str) -> tuple[str, str, tuple[Numeral, ...], l
 
 @lru_cache(maxsize=64)
 def _plain(text: str) -> str:
-    plain = with_digits(ungrouped(foreign_words_as_digits(unwrapped(clean(text[: 4 * _LONGEST])))))
-    plain = re.sub(r"(?<=[^\W\d_])\s-\s(?=[0-9])", ": ", plain)
+    plain = PER_HUNDRED.sub("%", unwrapped(clean(text[: 4 * _LONGEST])))
+    plain = with_digits(ungrouped(foreign_words_as_digits(plain)))
+    plain = re.sub(r"(?<=[^\W\d_])(?:\s-\s|([,:]))(?=[0-9])", lambda found: f"{found[1] or ':'} ", plain)
     plain = _ONE.sub(r"\g<lead> 1", plain) if re.search(r"[0-9]", plain) else plain
     return re.sub(r"\bno(?=s?\s[a-z])", "em", plain) if written_in(plain) == "pt" else plain  # "in the"
 
@@ -313,6 +323,16 @@ def _whole(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     apart = _PARTED.search(plain, first.end)
     led = apart is not None and apart.end() <= parts[0].start and _counted(plain, first, asked)
     return [first] if led or (len(parts) > 1 and sum(one.value for one in parts) == first.value) else []
+
+
+def _comes_to(plain: str, found: tuple[Numeral, ...]) -> bool:
+    """Tell whether the other numbers come to the first one: by sum or product, or in brackets as a difference."""
+    first, *parts = (one.value for one in found)
+    apart = re.search(r"[.,:;]\s?\S|\s?(?P<open>\()", plain[found[0].end : found[1].start]) if parts else None
+    if apart is None or len(parts) < 2:
+        return False
+    two = parts if len(parts) == 2 and min(parts) > 1 else [Fraction(0)] * 2
+    return first in (sum(parts), two[0] * two[1]) or bool(apart["open"] and first == abs(two[0] - two[1]) > 0)
 
 
 def _concluding(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:

@@ -297,7 +297,7 @@ _BELOW = re.compile(
     re.IGNORECASE,
 )
 """What makes a temperature negative, behind it."""
-_PER_HUNDRED = re.compile(r"\b(?:per|pour|por|pro)\s(?:cent|ciento|cento)\b", re.IGNORECASE)
+PER_HUNDRED = re.compile(r"\b(?:(?:per|pour|por|pro)\s(?:cent|ciento|cento)|vom\sHundert)\b", re.IGNORECASE)
 _NUM: Final = r"[-+]?[0-9][0-9.,/]{0,24}"
 _NOT_BUT = re.compile(
     rf"(?:\b(?:not|nicht|n'est\spas|pas|não|no|non|не|ні|niet|nie|inte|ikke|ei|nem|nu)\s(?:\S+\s){{0,2}}?{_NUM}(?:\s\S+?){{0,3}}?,?\s"
@@ -355,7 +355,7 @@ def quantity(text: str) -> Quantity | None:
     """Return the one number that `text` states, or None."""
     plain = _PER_SQUARED.sub(r"/\g<unit>²", repeating_as_fraction(_ITALIC.sub(r"\1", unwrapped(clean(text)))))
     plain = _POWER.sub(lambda match: match["unit"] + _SIGNS[match["power"]], plain)
-    plain = _NUMBERED.sub("", _PER_HUNDRED.sub("%", plain))
+    plain = _NUMBERED.sub("", PER_HUNDRED.sub("%", plain))
     below = _BELOW.search(plain)
     if below is not None:
         warm = quantity(plain[: below.start()] + plain[below.end() :])

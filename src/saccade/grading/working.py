@@ -29,7 +29,7 @@ _PIECE = re.compile(
     rf"|(?<![{_LATIN}])(?:[A-Z]{{1,4}}|[a-z][A-Za-z]?|(?<=[0-9)/^*+=-])[a-z]{{3}})"
     rf"(?:_(?:\{{[^{{}}]{{1,12}}\}}|[A-Za-z0-9]{{1,5}}))?'*(?![{_LATIN}])"
     r"|(?<![Α-ωά-ώ])[Α-ω](?![Α-ωά-ώ])|[-+*/^=<>≤≥≠≈±∓×·÷√∞∪∩∈∅°%|‖(){}\[\]⟨⟩!&∠△∇∂ℝ∖∣_]"
-    rf"|(?<=[0-9A-Z)])\s?:\s?(?=[0-9A-Z(])|(?P<inner>[,;])|(?P<word>(?:[^\W\d_A-Za-z]+|[{_LATIN}]+)(?:\^[23])?)|(?P<blank>\s+)"
+    rf"|(?<=[0-9A-Za-z)])\s?(?:→|⟶|⇌|->)\s?(?=[0-9]{{0,2}}[A-Z][A-Za-z0-9]*(?![\w(]|\s?=))|(?<=[0-9A-Z)])\s?:\s?(?=[0-9A-Z(])|(?P<inner>[,;])|(?P<word>(?:[^\W\d_A-Za-z]+|[{_LATIN}]+)(?:\^[23])?)|(?P<blank>\s+)"
 )
 _FORMULA = re.compile(rf"[0-9{SIGNS}\\√π∞∅]|[A-Za-z)]\s?[-+*/·×^]\s?[A-Za-z(]|[A-Z]{{2}}")
 _SHORT_WORDS: Final = frozenset(
@@ -49,7 +49,7 @@ _UNIT_ABROAD = re.compile(
     rf"(?P<unit>{'|'.join(_ABROAD)})(?![^\W\d_])"
 )
 _UNIT_IN_BRACKETS = re.compile(r"(?<=[0-9πi}])\s?\((?P<unit>(?:[cdkm]m|m|kg|ft|in)(?:\^[23])?)\)")
-_REMARK = re.compile(r"\s\((?=[^()]{0,200}[^\W\d_]{3})[^()]{1,200}\)")
+_REMARK = re.compile(r"\s\((?=[^()]{0,200}(?<![^\W\d_])(?<!\\)[^\W\d_]{3})[^()]{1,200}\)")
 _OPEN_PAIR = re.compile(r"([\]\[])([^\]\[();]{1,40});([^\]\[();]{1,40})([\]\[])")
 _SENTENCE = re.compile(
     r"\n|(?<=[^\s.][.!?])(?<!\b[Aa]pprox\.)(?<!\bsq\.)(?<!\bcu\.)(?<!\bca\.)"
@@ -77,6 +77,7 @@ _OR = re.compile(r"\b(?:oder|or|ou|o|u|или|або|lub|albo|of|eller|atau|ho�
 _EQUAL = re.compile("[=≈]")
 _RELATION = re.compile(f"[{SIGNS}]")
 _NUMBER = re.compile(r"-?[0-9.,]+")
+_ONLY_SAYS = re.compile(r"\s*|(?:(?!\sand\b|\sis\b|[,;:]).)*\sis\s", re.DOTALL)
 _POINT = re.compile(r"\A(?:[A-Z]'{0,2}(?:_?[0-9])?|[a-z])?\s?(?=[(\[⟨][^()\[\]]*[,;|][^()\[\]]*[)\]⟩]\Z)")
 _RATIO = re.compile(
     r"(?<!from\s)(?<!von\s)(?<!de\s)(?<!da\s)(?<!от\s)(?<![0-9.从從/=:-]\s)(?<![0-9.,从從/=:-])([1-9][0-9]{0,5})"
@@ -261,7 +262,7 @@ def _is_alone(sentence: str, runs: Sequence[_Run], so: int) -> bool:
     begin = max(so, *(found.end() for found in _BREAK.finditer(sentence, 0, start)), 0)
     if any(run[0] >= begin for run in runs[:-1]) or BOUND_BEFORE.search(sentence[:start]):
         return False
-    return _NUMBER.fullmatch(sentence, start, end) is None or not sentence[:start].strip()
+    return _NUMBER.fullmatch(sentence, start, end) is None or _ONLY_SAYS.fullmatch(sentence, 0, start) is not None
 
 
 def _of_statement(before: str, last: str, question: str, named: bool) -> Iterator[str]:
