@@ -76,13 +76,8 @@ def asked_for(text: str, question: str) -> str | None:
         return _alone(plain, found, years[0]) if len(years) == 1 else None
     share = len(found) == 2 and _OF.fullmatch(plain, found[0].end, found[1].start) and found[0].value < found[1].value
     about, told = _words(asked), _words(plain)
-    if (
-        len(left) == 1
-        and about
-        and not is_known(about[-1])
-        and _stem(about[-1]) not in map(_stem, told)
-        and _foreign(told, asked)
-    ):
+    missing = [word for word in about[1:] or about if not is_known(word) and _stem(word) not in map(_stem, told)]
+    if about and _foreign(told, asked) and (missing if share else len(left) == 1 and missing[-1:] == about[-1:]):
         return None  # "17 of the 20 passed" tells nothing of those who failed
     if share and _counted(plain, found[1], asked):
         return _alone(plain, found, found[0])
@@ -101,7 +96,7 @@ def told_first(text: str, question: str) -> str | None:
     if read is None or len(read[2]) < 2 or asks_year(question):
         return None
     plain, asked, found, left = read
-    whole = [found[0]] if _comes_to(plain, found) and _counted(plain, found[0], asked) else []
+    whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
     way = whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
     return _alone(plain, found, way[0]) if len(way) == 1 else None
 
@@ -247,6 +242,7 @@ def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
             )
         elif _asks_about(before, asked) and _is_plain(plain, one, asked):
             shared = 2
+            counted = counted or not _content(plain[one.end :], False)
         ranks.append(shared if counted else 0)
     best = max(ranks, default=0)
     if best and sum(rank > best - 2 for rank in ranks) == 1:
@@ -325,14 +321,15 @@ def _whole(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     return [first] if led or (len(parts) > 1 and sum(one.value for one in parts) == first.value) else []
 
 
-def _comes_to(plain: str, found: tuple[Numeral, ...]) -> bool:
+def _comes_to(plain: str, found: tuple[Numeral, ...], asked: str) -> bool:
     """Tell whether the other numbers come to the first one: by sum or product, or in brackets as a difference."""
     first, *parts = (one.value for one in found)
     apart = re.search(r"[.,:;]\s?\S|\s?(?P<open>\()", plain[found[0].end : found[1].start]) if parts else None
     if apart is None or len(parts) < 2:
         return False
     two = parts if len(parts) == 2 and min(parts) > 1 else [Fraction(0)] * 2
-    return first in (sum(parts), two[0] * two[1]) or bool(apart["open"] and first == abs(two[0] - two[1]) > 0)
+    less = apart["open"] and not _foreign(_words(plain[: found[0].end + apart.start()]), asked)
+    return first in (sum(parts), two[0] * two[1]) or bool(less and first == abs(two[0] - two[1]) > 0)
 
 
 def _concluding(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
@@ -398,7 +395,8 @@ def _by_clause(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     labels = [_labels(plain[begin:end]) for begin, end in pairwise([*begins, len(plain)])]
     if all(plain[one.end :].lstrip()[:1] == "%" for one in left):
         alone = [one for one, words in zip(left, shared, strict=True) if words]
-        return alone if len(alone) == 1 else []
+        if len(alone) < 2:
+            return alone
     for at, one in enumerate(left):
         others = [index for index in range(len(left)) if index != at]
         own = [word for word in foreign[at] if not any(word in foreign[index] for index in others)]

@@ -137,7 +137,8 @@ def _compare(prediction: str, gold: str, tolerance: Tolerance, scale: int) -> Ve
     if same_quantity(answer, target, tolerance):
         return right("same number" if tolerance.exact else "within tolerance", prediction)
     scaled = [replace(one, value=one.value / scale) for one in (answer, target)]
-    if same_quantity(scaled[0], target, tolerance) or same_quantity(answer, scaled[1], tolerance):
+    in_words = re.search(r"[^\W\d_]", gold) is not None  # a gold answer of 5000, in thousands, is not 5
+    if same_quantity(scaled[0], target, tolerance) or (in_words and same_quantity(answer, scaled[1], tolerance)):
         return right("same number in the scale that the question asks for", prediction)
     if answer.about and tolerance.exact:
         return wrong("an approximate number where an exact one is asked for", prediction)

@@ -18,7 +18,7 @@ from saccade.grading.equals import FUNCTIONS, NAME, SIGNS, cut, is_name, is_work
 from saccade.grading.extract import concluded
 from saccade.grading.formula import read_formula, same_formula
 from saccade.grading.languages import BECAUSE, DOUBT
-from saccade.grading.quantities import BOUND_BEFORE, is_known
+from saccade.grading.quantities import BOUND_BEFORE, is_known, quantity
 from saccade.grading.relations import agree
 
 _LONGEST: Final = 6_000
@@ -43,6 +43,7 @@ _ABROAD: Final = {
     **dict.fromkeys(("سم", "см", "厘米", "公分", "सेमी", "センチメートル", "센티미터"), "cm"),
     **dict.fromkeys(("м", "م", "米", "मीटर", "メートル", "미터"), "m"),
     **dict.fromkeys(("мм", "مم", "毫米"), "mm"),
+    **dict.fromkeys(("br", "birim", "ед", "од", "单位", "單位", "단위"), "units"),
 }
 _UNIT_ABROAD = re.compile(
     r"(?<=[0-9)}π\s])(?:(?P<square>平方|वर्ग|кв\.?|квадратных)|(?P<cubic>立方|घन|куб\.?))?\s?"
@@ -115,13 +116,14 @@ def conclusions(text: str, question: str, named: bool) -> Iterator[str]:
     if DOUBT.search(last) or _IF.match(last) or last.rstrip().endswith("?"):
         return
     sentence = _prepared(last)
+    if (end := concluded(sentence)) and quantity(end) is not None:
+        yield end
     runs = _runs(sentence)
     if len(runs) > 1 and _WHERE.fullmatch(sentence, runs[-2][1], runs[-1][0]) and _RELATION.search(sentence, *runs[-1]):
         sentence = sentence[: runs[-2][1]]
         del runs[-1]
     if not runs or _ENDING.match(sentence, runs[-1][1]) is None:
         return
-    end = concluded(sentence)
     so = len(sentence) - len(end) if end else 0
     if len(runs) > 1 and _is_rounded(*(sentence[slice(*run)] for run in runs[-2:])):
         begin = runs[-2][0]
