@@ -18,6 +18,7 @@ from saccade.grading.extract import concluded
 from saccade.grading.languages import DOUBT, LANGUAGES, SCALES_ABROAD, common_words, written_in
 from saccade.grading.number_words import foreign_words_as_digits, with_digits
 from saccade.grading.quantities import (
+    AMONG,
     MEASURE,
     MYRIADS,
     PER_HUNDRED,
@@ -97,8 +98,60 @@ def told_first(text: str, question: str) -> str | None:
         return None
     plain, asked, found, left = read
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
-    way = whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
+    way = _part(plain, found, asked) or whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
     return _alone(plain, found, way[0]) if len(way) == 1 else None
+
+
+def _part(plain: str, found: tuple[Numeral, ...], asked: str) -> list[Numeral]:
+    """Return the part of a whole that the question asks for by a word that the whole lacks: "7 candles, 3 are lit"."""
+    first, *parts = found
+    apart = _APART.search(plain, first.end)
+    summed = len(parts) > 1 and sum(one.value for one in parts) == first.value
+    if (
+        apart is None
+        or apart.start() > parts[0].start
+        or not all(0 < one.value < first.value for one in parts)
+        or not (summed or (len(parts) == 1 and AMONG.fullmatch(plain)))
+        or _RECKONS.search(asked)
+        or _JOINS.search(asked)
+    ):
+        return []
+    lead = plain[: apart.start()]
+    ends = [one.start for one in parts[1:]] + [len(plain)]
+    rests = [plain[one.end : end] for one, end in zip(parts, ends, strict=True)]
+
+    def is_new(word: str) -> bool:
+        if UNSPACED.match(word):
+            return word in asked and word not in lead
+        return _asks_about(word, asked) and not _asks_about(word, lead)
+
+    meant = [any(map(is_new, _words(rest))) for rest in rests]
+    return [parts[meant.index(True)]] if sum(meant) == 1 and _counted(plain, first, asked) else []
+
+
+def strays(text: str, question: str) -> frozenset[Fraction]:
+    """Return the numbers of a text that it says of another year than the question's, or of more than something else."""
+    asked, plain = _plain(question), _plain(text[-_LONGEST:])
+    found = numerals(plain) or ()
+    years = {found[0] for found in re.finditer(_YEAR, asked)}
+    stray, own = [], set[Fraction]()
+    for one in found:
+        begin = max((other.end() for other in _APART.finditer(plain, 0, one.start)), default=0)
+        end = _APART.search(plain, one.end)
+        told = {year[0] for year in _YEAR.finditer(plain[begin : end.start() if end else len(plain)])}
+        more = _COMPARED.match(plain, one.end) and not _RECKONS.search(asked) and not _COMPARATIVE.search(asked)
+        if more or (told and years and told.isdisjoint(years)):
+            stray.append(one.value)
+        else:
+            own.add(one.value)
+    return frozenset(stray) - own if own else frozenset()
+
+
+_COMPARATIVE = re.compile(
+    r"\b(?:taller|shorter|longer|higher|lower|wider|older|younger|heavier|lighter|bigger|smaller|larger|faster|slower|farther"
+    r"|further|deeper|warmer|colder|cheaper|more|fewer|less)\b"
+)
+_COMPARED = re.compile(rf"\s?\S{{1,12}}\s{_COMPARATIVE.pattern}")
 
 
 def _numbers(text: str, question: str) -> tuple[str, str, tuple[Numeral, ...], list[Numeral]] | None:
@@ -368,7 +421,9 @@ _SHOWN: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that tell nothing of what is asked."""
-_APART = re.compile(r"[,;:.()]\s|\s(?:and|und|y|e|et|и|en|och|og|i|dan|và|ve|while|whereas|mientras|mentre|während)\s")
+_APART = re.compile(
+    r"[,;:.()]\s|(?<=[\u3040-\ud7a3])[,;:()]|\s(?:and|und|y|e|et|и|en|och|og|i|dan|và|ve|while|whereas|mientras|mentre|während)\s"
+)
 
 
 def _by_clause(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:

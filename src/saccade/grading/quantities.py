@@ -386,7 +386,7 @@ def quantity(text: str) -> Quantity | None:
         first, second = quantity(again["first"]), quantity(again["second"])
         if first is not None and second is not None:
             return second if _equal(first, second) else None
-    among = _AMONG.fullmatch(plain)
+    among = AMONG.fullmatch(plain)
     if among is not None and (whole := _only_number(among["whole"] or among["before"])) is not None:
         rest = plain[len(among["whole"] or among["before"]) :]
         if DOUBT.search(plain) is None or (
@@ -441,7 +441,7 @@ _IN_BRACKETS = re.compile(
     re.IGNORECASE,
 )
 """The same again in another unit: "1.80 m (180 cm)"."""
-_AMONG = re.compile(
+AMONG = re.compile(
     r"(?P<whole>[^,;()]{1,200})(?:\s-\s(?:that|which|up|down|compared)\b|[,;(]\s?(?:(?:(?:and|although|though|even\sthough|but|while)\s)?(?:only\s)?[a-z0-9]+(?:\s[a-z]+)?\sof\s(?:which|these|them|whom)\b|of\s(?:which|these|them|whom)\b"
     r"|including\s|其中|(?:dont|davon|darunter|di\scui|waarvan|varav|hvorav|hvoraf|d[oa]s\squais|z\sczego|z\snich|joista|din\scare|trong\sđó|gồm|منها|منهم)\s|(?:de\s(?:los|las)\scuales|из\s(?:них|которых))\s"
     r"|[そ]?のうち|うち|그\s?중)).{1,200}|(?P<before>.{1,200}?)\s\([^()]{10,200}\.\)",

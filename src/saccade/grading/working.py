@@ -122,7 +122,7 @@ def conclusions(text: str, question: str, named: bool) -> Iterator[str]:
     if len(runs) > 1 and _WHERE.fullmatch(sentence, runs[-2][1], runs[-1][0]) and _RELATION.search(sentence, *runs[-1]):
         sentence = sentence[: runs[-2][1]]
         del runs[-1]
-    if not runs or _ENDING.match(sentence, runs[-1][1]) is None:
+    if not runs or _ENDING.match(sentence, runs[-1][1]) is None or is_of_another(sentence, runs, question):
         return
     so = len(sentence) - len(end) if end else 0
     if len(runs) > 1 and _is_rounded(*(sentence[slice(*run)] for run in runs[-2:])):
@@ -142,6 +142,20 @@ def conclusions(text: str, question: str, named: bool) -> Iterator[str]:
         yield from _of_statement(sentence[so : listed[-1][0]], formulas[-1], question, named)
     elif _is_alone(sentence, runs, so):
         yield from _spellings(formulas[-1])
+
+
+def is_of_another(sentence: str, runs: Sequence[_Run], question: str) -> bool:
+    """Tell whether the question is about another clause than the last: "increasing on A and decreasing on B"."""
+    if len(runs) != 2 or "=" in sentence:
+        return False
+    asked = set(_TELLING.findall(question.casefold()))
+    first, last = (
+        set(_TELLING.findall(sentence[a:b].casefold())) for a, b in ((0, runs[0][0]), (runs[0][1], runs[1][0]))
+    )
+    return bool(asked & (first - last)) and bool(last - asked) and not (asked & last)
+
+
+_TELLING = re.compile(r"[^\W\d_]{4,}")
 
 
 def is_derivation(text: str) -> bool:
