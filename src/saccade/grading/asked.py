@@ -82,7 +82,8 @@ def asked_for(text: str, question: str) -> str | None:
         return None  # "17 of the 20 passed" tells nothing of those who failed
     if share and _counted(plain, found[1], asked):
         return _alone(plain, found, found[0])
-    for way in (left, _whole(plain, left, asked), _filling(plain, left, asked), _concluding(plain, left, asked)):
+    whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
+    for way in (left, whole, _whole(plain, left, asked), _filling(plain, left, asked), _concluding(plain, left, asked)):
         if len(way) == 1:
             return _alone(plain, found, way[0])
     return None

@@ -116,7 +116,7 @@ def conclusions(text: str, question: str, named: bool) -> Iterator[str]:
     if DOUBT.search(last) or _IF.match(last) or last.rstrip().endswith("?"):
         return
     sentence = _prepared(last)
-    if (end := concluded(sentence)) and quantity(end) is not None:
+    if (end := concluded(sentence)) and _RELATION.search(end) is None and quantity(end) is not None:
         yield end
     runs = _runs(sentence)
     if len(runs) > 1 and _WHERE.fullmatch(sentence, runs[-2][1], runs[-1][0]) and _RELATION.search(sentence, *runs[-1]):
