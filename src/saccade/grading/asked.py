@@ -135,17 +135,17 @@ def strays(text: str, question: str) -> frozenset[Fraction]:
     asked, plain = _plain(question), _plain(text[-_LONGEST:])
     found = numerals(plain) or ()
     years = {found[0] for found in re.finditer(_YEAR, asked)}
-    stray, own = [], set[Fraction]()
+    stray, own = set[Fraction](), set[Fraction]()
     for one in found:
         begin = max((other.end() for other in _APART.finditer(plain, 0, one.start)), default=0)
         end = _APART.search(plain, one.end)
         told = {year[0] for year in _YEAR.finditer(plain[begin : end.start() if end else len(plain)])}
         more = _COMPARED.match(plain, one.end) and not _RECKONS.search(asked) and not _COMPARATIVE.search(asked)
         if more or (told and years and told.isdisjoint(years)):
-            stray.append(one.value)
+            stray.add(one.value)
         else:
             own.add(one.value)
-    return frozenset(stray) - own if own else frozenset()
+    return frozenset(stray - own if own else ())
 
 
 _COMPARATIVE = re.compile(
