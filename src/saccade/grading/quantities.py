@@ -393,7 +393,7 @@ def quantity(text: str) -> Quantity | None:
             _CONCLUDES.search(rest) is None and len(numerals(with_digits(rest)) or ()) <= 1
         ):
             return _read(*whole)
-    return _in_two_units(plain) or _broken_down(plain)
+    return _in_two_units(plain) or _shared_out(plain)
 
 
 _ITALIC = re.compile(r"(?<![\w*])\*([^\W\d_]{2}[^*\n]{0,80})\*(?![\w*])")
@@ -411,7 +411,6 @@ def _share(match: re.Match[str]) -> str:
 
 
 _CONCLUDES = re.compile(r"\b(?:so|hence|thus|therefore|leav(?:es|ing)|only|answer|total|actually)\b", re.IGNORECASE)
-_OR = re.compile(r"\b(?:or|oder|ou|oppure|или|або|lub|czy|eller)\s[0-9]|或|または|또는", re.IGNORECASE)
 _EACH = re.compile(
     r"\b(?:each|every|per|apiece|jeder?|jedem|je|chaque|chacune?|par|cada|ogni|ciascun\w|кажд\w+|кожн\w+|po|по|każd\w+|elk\w?|ieder\w?|hver|varje|vardera|her|mỗi|setiap|každ\w+|fiecare|κάθε|minden|joka|kullakin)\b"
     r"|每|各|ずつ|씩|كل|هر|प्रत्येक|हर|প্রতি|כל",
@@ -421,18 +420,14 @@ _LONGEST_SENTENCE: Final = 400
 _APART = re.compile(r"\s?[:;(]\s?|,\s|\s-\s")
 
 
-def _broken_down(plain: str) -> Quantity | None:
-    """Return the whole of "6 chairs: 3 on each side" and "8 birds (5 here, 3 there)", where the parts bear it out."""
+def _shared_out(plain: str) -> Quantity | None:
+    """Return the whole of "6 chairs: 3 on each side"."""
     for apart in _APART.finditer(plain) if len(plain) < _LONGEST_SENTENCE else ():
-        whole = _only_number(plain[: apart.start()])
-        parts = numerals(with_digits(plain[apart.end() :])) or ()
-        told = re.search(r"[^\W\d_]{2}", plain[apart.end() :])  # "8, 5, 3" are three answers
-        if whole is None or not parts or told is None or _OR.search(plain) or _is_formula(plain[apart.end() :]):
+        whole, part = _only_number(plain[: apart.start()]), _only_number(plain[apart.end() :])
+        if whole is None or part is None or not _EACH.search(plain, apart.end()) or DOUBT.search(plain):
             continue
-        value, counts = whole[1].value, [part.value for part in parts]
-        shared = len(counts) == 1 and _EACH.search(plain, apart.end()) and 0 < counts[0] < value
-        if (shared and value % counts[0] == 0) or (len(counts) > 1 and sum(counts) == value):
-            return _read(*whole) if DOUBT.search(plain) is None else None
+        if 0 < part[1].value < whole[1].value and whole[1].value % part[1].value == 0:
+            return _read(*whole)
     return None
 
 
