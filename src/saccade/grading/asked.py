@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -16,7 +17,18 @@ from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import concluded
 from saccade.grading.languages import DOUBT, LANGUAGES, SCALES_ABROAD, common_words, written_in
 from saccade.grading.number_words import foreign_words_as_digits, with_digits
-from saccade.grading.quantities import MEASURE, MYRIADS, SCALES, UNSPACED, Numeral, is_known, numerals, ungrouped
+from saccade.grading.quantities import (
+    AMONG,
+    MEASURE,
+    MYRIADS,
+    PER_HUNDRED,
+    SCALES,
+    UNSPACED,
+    Numeral,
+    is_known,
+    numerals,
+    ungrouped,
+)
 
 _LONGEST: Final = 400
 _MOST: Final = 12
@@ -65,17 +77,13 @@ def asked_for(text: str, question: str) -> str | None:
         return _alone(plain, found, years[0]) if len(years) == 1 else None
     share = len(found) == 2 and _OF.fullmatch(plain, found[0].end, found[1].start) and found[0].value < found[1].value
     about, told = _words(asked), _words(plain)
-    if (
-        len(left) == 1
-        and about
-        and not is_known(about[-1])
-        and _stem(about[-1]) not in map(_stem, told)
-        and _foreign(told, asked)
-    ):
+    missing = [word for word in about[1:] or about if not is_known(word) and _stem(word) not in map(_stem, told)]
+    if about and _foreign(told, asked) and (missing if share else len(left) == 1 and missing[-1:] == about[-1:]):
         return None  # "17 of the 20 passed" tells nothing of those who failed
     if share and _counted(plain, found[1], asked):
         return _alone(plain, found, found[0])
-    for way in (left, _whole(plain, left, asked), _filling(plain, left, asked), _concluding(plain, left, asked)):
+    whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
+    for way in (left, whole, _whole(plain, left, asked), _filling(plain, left, asked), _concluding(plain, left, asked)):
         if len(way) == 1:
             return _alone(plain, found, way[0])
     return None
@@ -90,11 +98,61 @@ def told_first(text: str, question: str) -> str | None:
     if read is None or len(read[2]) < 2 or asks_year(question):
         return None
     plain, asked, found, left = read
-    parts = found[1:]
-    summed = len(parts) > 1 and re.search(r"[.:;]\s?\S", plain) and sum(one.value for one in parts) == found[0].value
-    whole = _whole(plain, list(found), asked) if summed and _counted(plain, found[0], asked) else []
-    way = whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
+    whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
+    way = _part(plain, found, asked) or whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
     return _alone(plain, found, way[0]) if len(way) == 1 else None
+
+
+def _part(plain: str, found: tuple[Numeral, ...], asked: str) -> list[Numeral]:
+    """Return the part of a whole that the question asks for by a word that the whole lacks: "7 candles, 3 are lit"."""
+    first, *parts = found
+    apart = _APART.search(plain, first.end)
+    summed = len(parts) > 1 and sum(one.value for one in parts) == first.value
+    if (
+        apart is None
+        or apart.start() > parts[0].start
+        or not all(0 < one.value < first.value for one in parts)
+        or not (summed or (len(parts) == 1 and AMONG.fullmatch(plain)))
+        or _RECKONS.search(asked)
+        or _JOINS.search(asked)
+    ):
+        return []
+    lead = plain[: apart.start()]
+    ends = [one.start for one in parts[1:]] + [len(plain)]
+    rests = [plain[one.end : end] for one, end in zip(parts, ends, strict=True)]
+
+    def is_new(word: str) -> bool:
+        if UNSPACED.match(word):
+            return word in asked and word not in lead
+        return _asks_about(word, asked) and not _asks_about(word, lead)
+
+    meant = [any(map(is_new, _words(rest))) for rest in rests]
+    return [parts[meant.index(True)]] if sum(meant) == 1 and _counted(plain, first, asked) else []
+
+
+def strays(text: str, question: str) -> frozenset[Fraction]:
+    """Return the numbers of a text that it says of another year than the question's, or of more than something else."""
+    asked, plain = _plain(question), _plain(text[-_LONGEST:])
+    found = numerals(plain) or ()
+    years = {found[0] for found in re.finditer(_YEAR, asked)}
+    stray, own = set[Fraction](), set[Fraction]()
+    for one in found:
+        begin = max((other.end() for other in _APART.finditer(plain, 0, one.start)), default=0)
+        end = _APART.search(plain, one.end)
+        told = {year[0] for year in _YEAR.finditer(plain[begin : end.start() if end else len(plain)])}
+        more = _COMPARED.match(plain, one.end) and not _RECKONS.search(asked) and not _COMPARATIVE.search(asked)
+        if more or (told and years and told.isdisjoint(years)):
+            stray.add(one.value)
+        else:
+            own.add(one.value)
+    return frozenset(stray - own if own else ())
+
+
+_COMPARATIVE = re.compile(
+    r"\b(?:taller|shorter|longer|higher|lower|wider|older|younger|heavier|lighter|bigger|smaller|larger|faster|slower|farther"
+    r"|further|deeper|warmer|colder|cheaper|more|fewer|less)\b"
+)
+_COMPARED = re.compile(rf"\s?\S{{1,12}}\s{_COMPARATIVE.pattern}")
 
 
 def _numbers(text: str, question: str) -> tuple[str, str, tuple[Numeral, ...], list[Numeral]] | None:
@@ -127,8 +185,9 @@ def _numbers(text: str, question: str) -> tuple[str, str, tuple[Numeral, ...], l
 
 @lru_cache(maxsize=64)
 def _plain(text: str) -> str:
-    plain = with_digits(ungrouped(foreign_words_as_digits(unwrapped(clean(text[: 4 * _LONGEST])))))
-    plain = re.sub(r"(?<=[^\W\d_])\s-\s(?=[0-9])", ": ", plain)
+    plain = PER_HUNDRED.sub("%", unwrapped(clean(text[: 4 * _LONGEST])))
+    plain = with_digits(ungrouped(foreign_words_as_digits(plain)))
+    plain = re.sub(r"(?<=[^\W\d_])(?:\s-\s|([,:]))(?=[0-9])", lambda found: f"{found[1] or ':'} ", plain)
     plain = _ONE.sub(r"\g<lead> 1", plain) if re.search(r"[0-9]", plain) else plain
     return re.sub(r"\bno(?=s?\s[a-z])", "em", plain) if written_in(plain) == "pt" else plain  # "in the"
 
@@ -237,6 +296,7 @@ def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
             )
         elif _asks_about(before, asked) and _is_plain(plain, one, asked):
             shared = 2
+            counted = counted or not _content(plain[one.end :], False)
         ranks.append(shared if counted else 0)
     best = max(ranks, default=0)
     if best and sum(rank > best - 2 for rank in ranks) == 1:
@@ -315,6 +375,17 @@ def _whole(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     return [first] if led or (len(parts) > 1 and sum(one.value for one in parts) == first.value) else []
 
 
+def _comes_to(plain: str, found: tuple[Numeral, ...], asked: str) -> bool:
+    """Tell whether the other numbers come to the first one: by sum or product, or in brackets as a difference."""
+    first, *parts = (one.value for one in found)
+    apart = re.search(r"[.,:;]\s?\S|\s?(?P<open>\()", plain[found[0].end : found[1].start]) if parts else None
+    if apart is None or len(parts) < 2:
+        return False
+    two = parts if len(parts) == 2 and min(parts) > 1 else [Fraction(0)] * 2
+    less = apart["open"] and not _foreign(_words(plain[: found[0].end + apart.start()]), asked)
+    return first in (sum(parts), two[0] * two[1]) or bool(less and first == abs(two[0] - two[1]) > 0)
+
+
 def _concluding(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     """Return the last number in the unit that is asked for, or the one in the only clause that the question is about.
 
@@ -351,7 +422,9 @@ _SHOWN: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that tell nothing of what is asked."""
-_APART = re.compile(r"[,;:.()]\s|\s(?:and|und|y|e|et|и|en|och|og|i|dan|và|ve|while|whereas|mientras|mentre|während)\s")
+_APART = re.compile(
+    r"[,;:.()]\s|(?<=[\u3040-\ud7a3])[,;:()]|\s(?:and|und|y|e|et|и|en|och|og|i|dan|và|ve|while|whereas|mientras|mentre|während)\s"
+)
 
 
 def _by_clause(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
@@ -378,7 +451,8 @@ def _by_clause(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     labels = [_labels(plain[begin:end]) for begin, end in pairwise([*begins, len(plain)])]
     if all(plain[one.end :].lstrip()[:1] == "%" for one in left):
         alone = [one for one, words in zip(left, shared, strict=True) if words]
-        return alone if len(alone) == 1 else []
+        if len(alone) < 2:
+            return alone
     for at, one in enumerate(left):
         others = [index for index in range(len(left)) if index != at]
         own = [word for word in foreign[at] if not any(word in foreign[index] for index in others)]

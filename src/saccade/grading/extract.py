@@ -309,8 +309,9 @@ def _last_copula(plain: str) -> re.Match[str] | None:
     several = any(is_one_of_several(plain[: link.start()]) for link in equations)
     links = [link for link in links if link not in equations or (not several and leads_to_value(plain[: link.start()]))]
     firm = [link for link in links if link[0].split()[0].casefold() not in _WEAK_LINKS]
-    best = firm or links
-    return best[-1] if best else None
+    if not firm and len(links) > 1:
+        return None  # "Tom has 3 apples, Anna has 5": the question tells whose are asked for
+    return (firm or links)[-1] if links else None
 
 
 def leading_number(piece: str) -> str:

@@ -18,11 +18,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from saccade.grading.asked import asked_for, asks_year, in_one_notation, scale_asked, told_first
+from saccade.grading.asked import asked_for, asks_year, in_one_notation, scale_asked, strays, told_first
 from saccade.grading.base import Compare, Verdict, golds_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import folded
 from saccade.grading.extract import in_final_part, without_question
-from saccade.grading.quantities import Quantity, quantity
+from saccade.grading.quantities import Quantity, numerals, quantity
 from saccade.grading.text import Tolerance, number_said, same_quantity
 from saccade.record.task import Task
 
@@ -122,7 +122,9 @@ def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
 
     verdict = judged(answer, task, compare, number_said, prose=True)
     if verdict.read and not asks_year(task.question):
-        return verdict
+        said = numerals(verdict.extracted or "") if verdict.accepted and whole else None
+        stray = said and said[0].value in strays(whole or "", task.question)
+        return unread("says that of another year or in comparison", verdict.extracted) if stray else verdict
     again = judged(answer, task, lambda text: compare(meant(text)), lambda text: number_said(meant(text)), prose=True)
     return again if again.read or asks_year(task.question) else verdict
 
@@ -137,7 +139,8 @@ def _compare(prediction: str, gold: str, tolerance: Tolerance, scale: int) -> Ve
     if same_quantity(answer, target, tolerance):
         return right("same number" if tolerance.exact else "within tolerance", prediction)
     scaled = [replace(one, value=one.value / scale) for one in (answer, target)]
-    if same_quantity(scaled[0], target, tolerance) or same_quantity(answer, scaled[1], tolerance):
+    in_words = re.search(r"[^\W\d_]", gold) is not None  # a gold answer of 5000, in thousands, is not 5
+    if same_quantity(scaled[0], target, tolerance) or (in_words and same_quantity(answer, scaled[1], tolerance)):
         return right("same number in the scale that the question asks for", prediction)
     if answer.about and tolerance.exact:
         return wrong("an approximate number where an exact one is asked for", prediction)

@@ -297,7 +297,7 @@ _BELOW = re.compile(
     re.IGNORECASE,
 )
 """What makes a temperature negative, behind it."""
-_PER_HUNDRED = re.compile(r"\b(?:per|pour|por|pro)\s(?:cent|ciento|cento)\b", re.IGNORECASE)
+PER_HUNDRED = re.compile(r"\b(?:(?:per|pour|por|pro)\s(?:cent|ciento|cento)|vom\sHundert)\b", re.IGNORECASE)
 _NUM: Final = r"[-+]?[0-9][0-9.,/]{0,24}"
 _NOT_BUT = re.compile(
     rf"(?:\b(?:not|nicht|n'est\spas|pas|não|no|non|не|ні|niet|nie|inte|ikke|ei|nem|nu)\s(?:\S+\s){{0,2}}?{_NUM}(?:\s\S+?){{0,3}}?,?\s"
@@ -355,7 +355,7 @@ def quantity(text: str) -> Quantity | None:
     """Return the one number that `text` states, or None."""
     plain = _PER_SQUARED.sub(r"/\g<unit>²", repeating_as_fraction(_ITALIC.sub(r"\1", unwrapped(clean(text)))))
     plain = _POWER.sub(lambda match: match["unit"] + _SIGNS[match["power"]], plain)
-    plain = _NUMBERED.sub("", _PER_HUNDRED.sub("%", plain))
+    plain = _NUMBERED.sub("", PER_HUNDRED.sub("%", plain))
     below = _BELOW.search(plain)
     if below is not None:
         warm = quantity(plain[: below.start()] + plain[below.end() :])
@@ -386,14 +386,14 @@ def quantity(text: str) -> Quantity | None:
         first, second = quantity(again["first"]), quantity(again["second"])
         if first is not None and second is not None:
             return second if _equal(first, second) else None
-    among = _AMONG.fullmatch(plain)
+    among = AMONG.fullmatch(plain)
     if among is not None and (whole := _only_number(among["whole"] or among["before"])) is not None:
         rest = plain[len(among["whole"] or among["before"]) :]
         if DOUBT.search(plain) is None or (
             _CONCLUDES.search(rest) is None and len(numerals(with_digits(rest)) or ()) <= 1
         ):
             return _read(*whole)
-    return _in_two_units(plain) or _broken_down(plain)
+    return _in_two_units(plain) or _shared_out(plain)
 
 
 _ITALIC = re.compile(r"(?<![\w*])\*([^\W\d_]{2}[^*\n]{0,80})\*(?![\w*])")
@@ -411,7 +411,6 @@ def _share(match: re.Match[str]) -> str:
 
 
 _CONCLUDES = re.compile(r"\b(?:so|hence|thus|therefore|leav(?:es|ing)|only|answer|total|actually)\b", re.IGNORECASE)
-_OR = re.compile(r"\b(?:or|oder|ou|oppure|или|або|lub|czy|eller)\s[0-9]|或|または|또는", re.IGNORECASE)
 _EACH = re.compile(
     r"\b(?:each|every|per|apiece|jeder?|jedem|je|chaque|chacune?|par|cada|ogni|ciascun\w|кажд\w+|кожн\w+|po|по|każd\w+|elk\w?|ieder\w?|hver|varje|vardera|her|mỗi|setiap|každ\w+|fiecare|κάθε|minden|joka|kullakin)\b"
     r"|每|各|ずつ|씩|كل|هر|प्रत्येक|हर|প্রতি|כל",
@@ -421,18 +420,14 @@ _LONGEST_SENTENCE: Final = 400
 _APART = re.compile(r"\s?[:;(]\s?|,\s|\s-\s")
 
 
-def _broken_down(plain: str) -> Quantity | None:
-    """Return the whole of "6 chairs: 3 on each side" and "8 birds (5 here, 3 there)", where the parts bear it out."""
+def _shared_out(plain: str) -> Quantity | None:
+    """Return the whole of "6 chairs: 3 on each side"."""
     for apart in _APART.finditer(plain) if len(plain) < _LONGEST_SENTENCE else ():
-        whole = _only_number(plain[: apart.start()])
-        parts = numerals(with_digits(plain[apart.end() :])) or ()
-        told = re.search(r"[^\W\d_]{2}", plain[apart.end() :])  # "8, 5, 3" are three answers
-        if whole is None or not parts or told is None or _OR.search(plain) or _is_formula(plain[apart.end() :]):
+        whole, part = _only_number(plain[: apart.start()]), _only_number(plain[apart.end() :])
+        if whole is None or part is None or not _EACH.search(plain, apart.end()) or DOUBT.search(plain):
             continue
-        value, counts = whole[1].value, [part.value for part in parts]
-        shared = len(counts) == 1 and _EACH.search(plain, apart.end()) and 0 < counts[0] < value
-        if (shared and value % counts[0] == 0) or (len(counts) > 1 and sum(counts) == value):
-            return _read(*whole) if DOUBT.search(plain) is None else None
+        if 0 < part[1].value < whole[1].value and whole[1].value % part[1].value == 0:
+            return _read(*whole)
     return None
 
 
@@ -441,7 +436,7 @@ _IN_BRACKETS = re.compile(
     re.IGNORECASE,
 )
 """The same again in another unit: "1.80 m (180 cm)"."""
-_AMONG = re.compile(
+AMONG = re.compile(
     r"(?P<whole>[^,;()]{1,200})(?:\s-\s(?:that|which|up|down|compared)\b|[,;(]\s?(?:(?:(?:and|although|though|even\sthough|but|while)\s)?(?:only\s)?[a-z0-9]+(?:\s[a-z]+)?\sof\s(?:which|these|them|whom)\b|of\s(?:which|these|them|whom)\b"
     r"|including\s|其中|(?:dont|davon|darunter|di\scui|waarvan|varav|hvorav|hvoraf|d[oa]s\squais|z\sczego|z\snich|joista|din\scare|trong\sđó|gồm|منها|منهم)\s|(?:de\s(?:los|las)\scuales|из\s(?:них|которых))\s"
     r"|[そ]?のうち|うち|그\s?중)).{1,200}|(?P<before>.{1,200}?)\s\([^()]{10,200}\.\)",

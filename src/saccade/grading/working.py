@@ -18,7 +18,7 @@ from saccade.grading.equals import FUNCTIONS, NAME, SIGNS, cut, is_name, is_work
 from saccade.grading.extract import concluded
 from saccade.grading.formula import read_formula, same_formula
 from saccade.grading.languages import BECAUSE, DOUBT
-from saccade.grading.quantities import BOUND_BEFORE, is_known
+from saccade.grading.quantities import BOUND_BEFORE, is_known, quantity
 from saccade.grading.relations import agree
 
 _LONGEST: Final = 6_000
@@ -29,7 +29,7 @@ _PIECE = re.compile(
     rf"|(?<![{_LATIN}])(?:[A-Z]{{1,4}}|[a-z][A-Za-z]?|(?<=[0-9)/^*+=-])[a-z]{{3}})"
     rf"(?:_(?:\{{[^{{}}]{{1,12}}\}}|[A-Za-z0-9]{{1,5}}))?'*(?![{_LATIN}])"
     r"|(?<![Α-ωά-ώ])[Α-ω](?![Α-ωά-ώ])|[-+*/^=<>≤≥≠≈±∓×·÷√∞∪∩∈∅°%|‖(){}\[\]⟨⟩!&∠△∇∂ℝ∖∣_]"
-    rf"|(?<=[0-9A-Z)])\s?:\s?(?=[0-9A-Z(])|(?P<inner>[,;])|(?P<word>(?:[^\W\d_A-Za-z]+|[{_LATIN}]+)(?:\^[23])?)|(?P<blank>\s+)"
+    rf"|(?<=[0-9A-Za-z)])\s?(?:→|⟶|⇌|->)\s?(?=[0-9]{{0,2}}[A-Z][A-Za-z0-9]*(?![\w(]|\s?=))|(?<=[0-9A-Z)])\s?:\s?(?=[0-9A-Z(])|(?P<inner>[,;])|(?P<word>(?:[^\W\d_A-Za-z]+|[{_LATIN}]+)(?:\^[23])?)|(?P<blank>\s+)"
 )
 _FORMULA = re.compile(rf"[0-9{SIGNS}\\√π∞∅]|[A-Za-z)]\s?[-+*/·×^]\s?[A-Za-z(]|[A-Z]{{2}}")
 _SHORT_WORDS: Final = frozenset(
@@ -43,13 +43,14 @@ _ABROAD: Final = {
     **dict.fromkeys(("سم", "см", "厘米", "公分", "सेमी", "センチメートル", "센티미터"), "cm"),
     **dict.fromkeys(("м", "م", "米", "मीटर", "メートル", "미터"), "m"),
     **dict.fromkeys(("мм", "مم", "毫米"), "mm"),
+    **dict.fromkeys(("br", "birim", "ед", "од", "单位", "單位", "단위"), "units"),
 }
 _UNIT_ABROAD = re.compile(
     r"(?<=[0-9)}π\s])(?:(?P<square>平方|वर्ग|кв\.?|квадратных)|(?P<cubic>立方|घन|куб\.?))?\s?"
     rf"(?P<unit>{'|'.join(_ABROAD)})(?![^\W\d_])"
 )
 _UNIT_IN_BRACKETS = re.compile(r"(?<=[0-9πi}])\s?\((?P<unit>(?:[cdkm]m|m|kg|ft|in)(?:\^[23])?)\)")
-_REMARK = re.compile(r"\s\((?=[^()]{0,200}[^\W\d_]{3})[^()]{1,200}\)")
+_REMARK = re.compile(r"\s\((?=[^()]{0,200}(?<![^\W\d_])(?<!\\)[^\W\d_]{3})[^()]{1,200}\)")
 _OPEN_PAIR = re.compile(r"([\]\[])([^\]\[();]{1,40});([^\]\[();]{1,40})([\]\[])")
 _SENTENCE = re.compile(
     r"\n|(?<=[^\s.][.!?])(?<!\b[Aa]pprox\.)(?<!\bsq\.)(?<!\bcu\.)(?<!\bca\.)"
@@ -77,6 +78,7 @@ _OR = re.compile(r"\b(?:oder|or|ou|o|u|или|або|lub|albo|of|eller|atau|ho�
 _EQUAL = re.compile("[=≈]")
 _RELATION = re.compile(f"[{SIGNS}]")
 _NUMBER = re.compile(r"-?[0-9.,]+")
+_ONLY_SAYS = re.compile(r"\s*|(?:(?!\sand\b|\sis\b|[,;:]).)*\sis\s", re.DOTALL)
 _POINT = re.compile(r"\A(?:[A-Z]'{0,2}(?:_?[0-9])?|[a-z])?\s?(?=[(\[⟨][^()\[\]]*[,;|][^()\[\]]*[)\]⟩]\Z)")
 _RATIO = re.compile(
     r"(?<!from\s)(?<!von\s)(?<!de\s)(?<!da\s)(?<!от\s)(?<![0-9.从從/=:-]\s)(?<![0-9.,从從/=:-])([1-9][0-9]{0,5})"
@@ -114,13 +116,14 @@ def conclusions(text: str, question: str, named: bool) -> Iterator[str]:
     if DOUBT.search(last) or _IF.match(last) or last.rstrip().endswith("?"):
         return
     sentence = _prepared(last)
+    if (end := concluded(sentence)) and _RELATION.search(end) is None and quantity(end) is not None:
+        yield end
     runs = _runs(sentence)
     if len(runs) > 1 and _WHERE.fullmatch(sentence, runs[-2][1], runs[-1][0]) and _RELATION.search(sentence, *runs[-1]):
         sentence = sentence[: runs[-2][1]]
         del runs[-1]
-    if not runs or _ENDING.match(sentence, runs[-1][1]) is None:
+    if not runs or _ENDING.match(sentence, runs[-1][1]) is None or is_of_another(sentence, runs, question):
         return
-    end = concluded(sentence)
     so = len(sentence) - len(end) if end else 0
     if len(runs) > 1 and _is_rounded(*(sentence[slice(*run)] for run in runs[-2:])):
         begin = runs[-2][0]
@@ -139,6 +142,20 @@ def conclusions(text: str, question: str, named: bool) -> Iterator[str]:
         yield from _of_statement(sentence[so : listed[-1][0]], formulas[-1], question, named)
     elif _is_alone(sentence, runs, so):
         yield from _spellings(formulas[-1])
+
+
+def is_of_another(sentence: str, runs: Sequence[_Run], question: str) -> bool:
+    """Tell whether the question is about another clause than the last: "increasing on A and decreasing on B"."""
+    if len(runs) != 2 or "=" in sentence:
+        return False
+    asked = set(_TELLING.findall(question.casefold()))
+    first, last = (
+        set(_TELLING.findall(sentence[a:b].casefold())) for a, b in ((0, runs[0][0]), (runs[0][1], runs[1][0]))
+    )
+    return bool(asked & (first - last)) and bool(last - asked) and not (asked & last)
+
+
+_TELLING = re.compile(r"[^\W\d_]{4,}")
 
 
 def is_derivation(text: str) -> bool:
@@ -261,7 +278,7 @@ def _is_alone(sentence: str, runs: Sequence[_Run], so: int) -> bool:
     begin = max(so, *(found.end() for found in _BREAK.finditer(sentence, 0, start)), 0)
     if any(run[0] >= begin for run in runs[:-1]) or BOUND_BEFORE.search(sentence[:start]):
         return False
-    return _NUMBER.fullmatch(sentence, start, end) is None or not sentence[:start].strip()
+    return _NUMBER.fullmatch(sentence, start, end) is None or _ONLY_SAYS.fullmatch(sentence, 0, start) is not None
 
 
 def _of_statement(before: str, last: str, question: str, named: bool) -> Iterator[str]:
