@@ -33,7 +33,15 @@ from saccade.grading.languages import (
     without_seeming,
     written_in,
 )
-from saccade.grading.letters import SAID_WRONG, in_our_letters, labels_said, may_label, own_labels, parts_said
+from saccade.grading.letters import (
+    SAID_WRONG,
+    in_our_letters,
+    label_abroad,
+    labels_said,
+    may_label,
+    own_labels,
+    parts_said,
+)
 from saccade.grading.quantities import quantity
 from saccade.grading.text import (
     VERB_LAST,
@@ -118,6 +126,7 @@ def options_of(texts: tuple[str, ...], question: str = "") -> AnswerOptions:
     alike = {one for one in words if len({plain for plain, word in zip(plains, words, strict=True) if word == one}) > 1}
     words = tuple(f"\0{plain}" if word in alike else word for plain, word in zip(plains, words, strict=True))
     asked = frozenset(re.findall(r"[a-z'-]{4,}", question.casefold()))
+    asked |= {f"{word}s" for word in asked} | {word.removesuffix("s") for word in asked}
     return AnswerOptions(texts, plains, words, own, _parts_of(plains), question, asked)
 
 
@@ -148,6 +157,15 @@ class AnswerOptions:
         if not self.own:
             return plain
         return in_our_letters(plain, self.own, lambda index: label(index, len(self.texts)))
+
+    def paired(self, text: str) -> str:
+        """Write a letter and its own option's text behind it ("B (horse)", "B: horse", "Bの馬") as the letter."""
+        for index, words in enumerate(self.words):
+            own = label(index, len(self.texts))
+            told = re.escape(words)
+            said = rf"(?<![^\W_])(?-i:{own})(?:\)?\s?[:=-]\s?{told}(?!\w)|\)?\s?\(\s?{told}\s?\)|の{told})"
+            text = re.sub(said, f"({own})", text, flags=re.IGNORECASE) if words else text
+        return text
 
     def noun(self) -> re.Pattern[str] | None:
         """Return the noun that all options are, before a label: "graph D" where they are "Graph 1", "Graph 2"."""
@@ -316,6 +334,7 @@ def _plain(text: str) -> str:
 # Sentences settle on one option: "It is C", "not A, it is C"; those that deny, hedge, or name several on none.
 
 _LONGEST = 400
+_LONGEST_SET = 2_000
 _DENIED = re.compile(
     DOUBT.pattern
     + r"|\bor\b|\bfrom\s[a-z]\sto\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite"
@@ -398,7 +417,8 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
             return index
     if (polar := _polar(options.words)) is not None:
         return _yes_or_no(prediction, options, polar)
-    prediction = without_seeming(_TO_ME.sub("", prediction))
+    prediction = options.paired(without_seeming(_TO_ME.sub("", prediction)))
+    prediction = _without_ruled_out(prediction, options)
     said = _either(prediction, options)
     if said is None:
         said = _undecided(prediction, options)
@@ -426,6 +446,29 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     restated = _restated(prediction, options) if stated is None else None
     alone = restated is not None and len(restated) == 1 and touched <= options.doubles(min(restated))
     return min(restated) if restated and alone else _last_letter(prediction, options) if stated is None else stated
+
+
+def _without_ruled_out(text: str, options: AnswerOptions) -> str:
+    """Drop what rules other options out at the end of a sentence that has settled: "是齐白石,可以排除B"."""
+    found = _RULES_OUT.fullmatch(text)
+    if found is None or re.search(r"[^\W\d_]{2,}", options.without_texts(found["others"])):
+        return text
+    named = re.findall(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", found["others"])
+    others = {index for name in named if (index := options.index(name)) is not None}
+    others |= options.mentioned_by_text(found["others"], alone=False)
+    for spot in reversed(list(re.finditer(r"[,;.]", found["head"]))):
+        head = found["head"][: spot.start()]
+        meant = options.mentioned_by_text(head, alone=False) | options.mentioned(head)
+        if meant and others and not meant & others:
+            return text if SAID_WRONG.search(head) else head
+    return text
+
+
+_RULES_OUT = re.compile(
+    r"(?P<head>.+)(?:排除|\b(?:rul(?:es?|ing)\sout|eliminat(?:es?|ing)|exclud(?:es?|ing)|descarta|exclut?|исключа\w+))"
+    r"\s?(?:选项|options?\s)?(?P<others>[^;.]{1,60})\W*",
+    re.IGNORECASE,
+)
 
 
 def _last_letter(prediction: str, options: AnswerOptions) -> int | None:
@@ -626,6 +669,9 @@ class ChoiceGrader:
         whole = None if answer is None else in_final_part(without_question(answer, task.question))
         if whole is not None and _read_set(whole, options) is not None:
             return compare(whole)
+        *working, last = ("" if whole is None else whole).strip().split("\n")
+        if working and _LETTERS_ALONE.fullmatch(last) and not _LETTERS_SAID.search("\n".join(working)):
+            return compare(last.strip(" *."))
         return judged(answer, task, compare, lambda prediction: _read_set(prediction, options), prose=True)
 
     def _credit(self, chosen: frozenset[int], gold: frozenset[int]) -> float:
@@ -634,11 +680,17 @@ class ChoiceGrader:
         return len(chosen & gold) / len(chosen | gold)
 
 
+_LETTERS_ALONE = re.compile(r"[\s*]{0,4}[A-Z]{2,8}[\s*.]{0,4}")
+_LETTERS_SAID = re.compile(r"(?<![A-Za-z])[A-Z]{1,8}(?![A-Za-z])")
+
+
 def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     """Return the options that a prediction names as a set, or None."""
     ticked = _ticked(prediction, options)
     if ticked is not None:
         return frozenset(index for index in map(options.index, ticked) if index is not None) or None
+    if len(prediction) > _LONGEST_SET:
+        return None
     plain = _without_wrong(options.plain(_ITEM_NUMBER.sub("", prediction)))
     told = _restated(plain, options)
     if told is not None and len(told) > 1:
@@ -659,7 +711,7 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
         found = [options.index(name) for name in named]
         return None if None in found else frozenset(index for index in found if index is not None)
     for way in () if _opposite(options.without_texts(plain), options) else parts_said(plain):
-        chosen = [_read(part, options) for part in way]
+        chosen = [_read(part, options) for part in way[: len(options.texts) + 1]]
         if chosen and None not in chosen and len(set(chosen)) == len(chosen):
             return frozenset(index for index in chosen if index is not None)
     single = _read(prediction, options)
@@ -769,11 +821,7 @@ def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
 
 def _with_labels_only(plain: str, options: AnswerOptions) -> str:
     """Return `plain` without the texts behind their labels, its lead and a remark in brackets at its end."""
-    for index, words in enumerate(options.words):
-        name = label(index, len(options.texts))
-        said = rf"(?-i:\b{name}\b)\)?\s?(?:[:=-]\s?{re.escape(words)}\b|\(\s?{re.escape(words)}\s?\))"
-        plain = re.sub(said, name, plain, flags=re.IGNORECASE) if words else plain
-    plain = _IN_TAIL.sub("", _SHOWN.sub("", plain))
+    plain = _IN_TAIL.sub("", _SHOWN.sub("", options.paired(plain)))
     head, colon, rest = plain.rpartition(": ")
     named = labels_said(rest) if colon and len(head) < 120 and "\n" not in head else None
     return rest if named and len(named) > 1 else plain
@@ -782,7 +830,7 @@ def _with_labels_only(plain: str, options: AnswerOptions) -> str:
 def _without_wrong(plain: str) -> str:
     """Drop what only says of letters that they are wrong ("B、C错误", "Incorrect: B, C"), if others are left."""
     rest = _WRONG_ONES.sub("", plain).strip(" ,;") if len(plain) <= 600 else plain
-    return rest if re.search(r"(?<![^\W_])[A-Z](?![A-Za-z])", rest) else plain
+    return rest if re.search(r"(?<![^\W_])[A-Z]{1,8}(?![A-Za-z])", rest) else plain
 
 
 _ARTICLE = r"(?-i:(?:l[aeo]s?|die|el|[oa]s?)\s)?"
@@ -853,11 +901,26 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     would = re.fullmatch(r"(?:the|it|this|that)\b[^.,;]{0,40}\s(?:would|will)\s(?P<said>[^.,;]+)", plain, re.IGNORECASE)
     if would is not None and DOUBT.search(plain) is None and (index := options.exact(would["said"])) is not None:
         return index
+    turned = _TURNED.search(plain)
+    if turned is not None and not options.mentioned(plain[: turned.start()]) and DOUBT.search(turned[0]) is None:
+        index = options.exact(f"{turned['then']} {turned['as']} {turned['if']}")
+        if index is not None:
+            return index
+    sign = None if options.own else label_abroad(plain.strip(" .()[]"), options.texts)
+    if sign is not None:
+        return sign
     foreign = re.fullmatch(r"[(\[]?(?P<label>[^\W\d_A-Za-z])(?:[)\].:]|\s?(?=\())\s*(?P<rest>.+)", plain)
     if foreign is not None:
         index = _read(foreign["rest"].strip("()"), options)
         return index if index is not None and may_label(foreign["label"], index) else None
     return in_sentence(plain, options)
+
+
+_TURNED = re.compile(
+    r"(?:\A|[.;:]\s)(?:(?:thus|so|hence|therefore),?\s)?(?P<as>as|when|if)\s(?P<if>[^,.;:]{1,60}),\s(?P<then>[^,.;:]{1,60})\W*\Z",
+    re.IGNORECASE,
+)
+"""An option said the other way round: "as x rises, y falls" for "y falls as x rises"."""
 
 
 def _without_remarks(text: str, options: AnswerOptions) -> str:
@@ -875,8 +938,9 @@ def _without_remarks(text: str, options: AnswerOptions) -> str:
         return text
     others = {options.index(spot[1]) for one in sentences[kept:] for spot in _IN_BRACKETS.finditer(one)}
     settled = _read(sentences[kept - 1], options)
-    lettered = re.search(r"(?<![^\W_])[A-Z](?![^\W_])", sentences[kept - 1])
-    fits = settled is not None and lettered and settled not in others
+    denied = all(DOUBT.search(one) or _WOULD.search(one) for one in sentences[kept:])
+    sure = denied or re.search(r"(?<![^\W_])[A-Z](?![^\W_])", sentences[kept - 1])
+    fits = settled is not None and sure and settled not in others
     return sentences[kept - 1] if fits else text
 
 
@@ -885,12 +949,18 @@ def _is_remark(sentence: str, options: AnswerOptions) -> bool:
     asked = _stems(options.without_texts(options.question))
     return bool(
         _IN_BRACKETS.search(sentence)
+        and not _NO_FIRST.match(sentence)
         and len(re.findall(r"[^\W\d_]{2,}", sentence)) > 1
         and not _SETTLES.search(rest)
         and len(asked & _stems(rest)) < max(1, len(asked) / 2)
     )
 
 
+_WOULD = re.compile(r"\bwould\b")
+_NO_FIRST = re.compile(
+    r"(?:no|nein|non|нет|ні|não|nee|nej|nei|nie|ne|hayır|không|bukan|nem|ei|όχι|لا|नहीं|いや|いいえ|아니요?|아뇨|不对?)\s?[,.!:]",
+    re.IGNORECASE,
+)
 _SETTLES = re.compile(
     r"(?<![^\W_])(?:answer|so|therefore|thus|hence|but|wait|actually|no|correct\w*|right|best|better|final\w*|choose|pick|should|must|instead"
     r"|also|daher|richtig\w*|doch|aber|donc|mais|bonne|correct[ea]s?|entonces|pero|correct[oa]|quindi|corrett[oa]|значит|ответ|верн\w+|но)(?![^\W_])"
@@ -970,8 +1040,12 @@ def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
     further = _JOINED.match(tail)
     taken_back = _TAKEN_BACK.search(tail)
     meant = options.doubles(index)
-    fits = all(options.mentioned(clause) <= meant or _REJECTS.search(clause) for clause in _CLAUSE.split(tail))
-    return fits and not (other or further or taken_back)
+    if other or further or taken_back:
+        return False
+    if options.mentioned(tail) <= meant:
+        return True
+    clauses = _CLAUSE.split(tail, maxsplit=_LONGEST)
+    return len(clauses) <= _LONGEST and all(options.mentioned(one) <= meant or _REJECTS.search(one) for one in clauses)
 
 
 CHOICE = ChoiceGrader()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -18,7 +19,6 @@ _ALPHABETS: Final = (
             "АБВГҐДЕЄЖЗ",
             "أبجدهوزحطي",
             "ابجدهوزحطي",
-            "الفبپتثجچح",
             "কখগঘঙচছজঝঞ",
             "कखगघङचछजझञ",
             "अबसदइफ",
@@ -34,6 +34,7 @@ _ALPHABETS: Final = (
             "ⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿ",
         ),
     ),
+    ("الف", "ب", "پ", "ت", "ث", "ج", "چ", "ح"),
     tuple(map(str, range(1, 27))),
     ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X"),
     ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"),
@@ -75,6 +76,21 @@ def may_label(sign: str, index: int) -> bool:
     """Tell whether a letter of another script is the label of option `index` in some alphabet, or looks like ours."""
     known = any(len(alphabet) > index and alphabet[index].casefold() == sign.casefold() for alphabet in _ALPHABETS)
     return known or "АВСD"[index : index + 1] == sign
+
+
+def label_abroad(sign: str, texts: Sequence[str]) -> int | None:
+    """Return the option that a letter of these options' script labels in every alphabet that has it, or None.
+
+    A letter that looks like ours may also be ours: the Cyrillic one after "Б" is none.
+    """
+    if len(sign) != 1 or sign.isascii() or not sign.isalpha():
+        return None
+    script = unicodedata.name(sign).split()[0]
+    if not any(unicodedata.name(one, "").startswith(script) for one in "".join(texts)):
+        return None
+    ways = (*_ALPHABETS, "АВСDЕ", "ΑΒCDΕ")
+    found = {way.index(sign) for way in ways if sign in way}
+    return found.pop() if len(found) == 1 and max(found) < len(texts) else None
 
 
 def in_our_letters(text: str, labels: Sequence[str], name: Callable[[int], str]) -> str:
