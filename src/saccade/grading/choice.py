@@ -55,7 +55,7 @@ _LONGEST_SET = 2_000
 _DENIED = re.compile(
     DOUBT.pattern
     + r"|\bor\b|\bfrom\s[a-z]\sto\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite"
-    r"|ruled? out|rules out|eliminated?|excluded?|rejected?|trap|tempting|distractor)\b",
+    r"|rul(?:ed?|es|ing) out|eliminated?|excluded?|rejected?|trap|tempting|distractor)\b",
     re.IGNORECASE,
 )
 _FIRST_NOT = re.compile(
@@ -134,7 +134,7 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
             return index
     if (polar := _polar(options.words)) is not None:
         return _yes_or_no(prediction, options, polar)
-    prediction = options.paired(without_seeming(_TO_ME.sub("", prediction)))
+    prediction = without_seeming(_TO_ME.sub("", prediction))
     prediction = _without_ruled_out(prediction, options)
     said = _either(prediction, options)
     if said is None:
@@ -177,7 +177,7 @@ def _without_ruled_out(text: str, options: AnswerOptions) -> str:
         head = found["head"][: spot.start()]
         meant = options.mentioned_by_text(head, alone=False) | options.mentioned(head)
         if meant and others and not meant & others:
-            return text if SAID_WRONG.search(head) else head
+            return text if _REJECTS.search(options.without_texts(head)) else head
     return text
 
 
@@ -310,7 +310,8 @@ _EXPLAINS = re.compile(
 )
 _JOINED = re.compile(
     r"[\s,;.)]*(?:(?:or|and(?!\s(?:not|neither)\b)|and/or|to|as well as|nor)\b|[/&?+]|[(\[]\s?or\b)"
-    r"|[\s,;.]*[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])",
+    r"|[\s,;.]*(?:(?:か|または|もしくは|或者?|还是|還是|또는|혹은|oder|ou|o|или|або|чи|lub|albo|czy|eller|tai|vagy|veya|atau|hay|hoặc|of|nebo"
+    r"|sau|ή|או|أو|या)\s?)?[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])",
     re.IGNORECASE,
 )
 # "A" and "I" are words too; these follow them as letters.
@@ -387,7 +388,10 @@ class ChoiceGrader:
         if whole is not None and _read_set(whole, options) is not None:
             return compare(whole)
         *working, last = ("" if whole is None else whole).strip().split("\n")
-        if working and _LETTERS_ALONE.fullmatch(last) and not _LETTERS_SAID.search("\n".join(working)):
+        said = "\n".join(working).rstrip()
+        if whole and _WRONG_LEAD.search(whole) and not SAID_WRONG.search(task.question):
+            return unread("names options that are wrong", whole)
+        if said.endswith((".", "!", "。")) and _LETTERS_ALONE.fullmatch(last) and not _LETTERS_SAID.search(said):
             return compare(last.strip(" *."))
         return judged(answer, task, compare, lambda prediction: _read_set(prediction, options), prose=True)
 
@@ -398,6 +402,10 @@ class ChoiceGrader:
 
 
 _LETTERS_ALONE = re.compile(r"[\s*]{0,4}[A-Z]{2,8}[\s*.]{0,4}")
+_WRONG_LEAD = re.compile(
+    rf"^(?-i:[^\nA-Z.,;!?]){{0,30}}(?:{SAID_WRONG.pattern})(?-i:[^\nA-Z.,;!?]){{0,15}}:?\s*\n\W{{0,9}}(?-i:[A-Z]{{1,8}})\W*\Z",
+    re.I | re.M,
+)
 _LETTERS_SAID = re.compile(r"(?<![A-Za-z])[A-Z]{1,8}(?![A-Za-z])")
 
 
@@ -606,6 +614,7 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     glued = options.glued(plain)
     if glued is not None:
         return glued
+    plain = options.paired(plain)
     placed = _by_place(plain, options)
     if placed is not None:
         return placed
@@ -620,8 +629,8 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
         return index
     turned = _TURNED.search(plain)
     if turned is not None and not options.mentioned(plain[: turned.start()]) and DOUBT.search(turned[0]) is None:
-        index = options.exact(f"{turned['then']} {turned['as']} {turned['if']}")
-        if index is not None:
+        ways = (options.exact(f"{turned['then']} {link} {turned['if']}") for link in ("as", "when", "if"))
+        if (index := next((one for one in ways if one is not None), None)) is not None:
             return index
     sign = None if options.own else label_abroad(plain.strip(" .()[]"), options.texts)
     if sign is not None:
@@ -634,7 +643,7 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
 
 
 _TURNED = re.compile(
-    r"(?:\A|[.;:]\s)(?:(?:thus|so|hence|therefore),?\s)?(?P<as>as|when|if)\s(?P<if>[^,.;:]{1,60}),\s(?P<then>[^,.;:]{1,60})\W*\Z",
+    r"(?:\A|[.;:]\s)(?:(?:thus|so|hence|therefore),?\s)?(?:as|when|if)\s(?P<if>[^,.;:]{1,60}),\s(?P<then>[^,.;:]{1,60})\W*\Z",
     re.IGNORECASE,
 )
 """An option said the other way round: "as x rises, y falls" for "y falls as x rises"."""
@@ -667,7 +676,7 @@ def _is_remark(sentence: str, options: AnswerOptions) -> bool:
     return bool(
         _IN_BRACKETS.search(sentence)
         and not _NO_FIRST.match(sentence)
-        and len(re.findall(r"[^\W\d_]{2,}", sentence)) > 1
+        and (len(re.findall(r"[^\W\d_]{2,}", sentence)) > 1 or UNSPACED.search(rest))
         and not _SETTLES.search(rest)
         and len(asked & _stems(rest)) < max(1, len(asked) / 2)
     )

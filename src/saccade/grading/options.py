@@ -123,7 +123,7 @@ class AnswerOptions:
         for index, words in enumerate(self.words):
             own = label(index, len(self.texts))
             told = re.escape(words)
-            said = rf"(?<![^\W_])(?-i:{own})(?:\)?\s?[:=-]\s?{told}(?!\w)|\)?\s?\(\s?{told}\s?\)|の{told})"
+            said = rf"(?<![A-Za-z0-9_])(?-i:{own})(?:\)?\s?[:=-]\s?{told}(?!\w)|\)?\s?\(\s?{told}\s?\)|の{told})"
             text = re.sub(said, f"({own})", text, flags=re.IGNORECASE) if words else text
         return text
 
