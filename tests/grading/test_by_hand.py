@@ -11,11 +11,12 @@ from tests.grading.rows import rows
 from saccade.grading import anls
 from saccade.grading.anls import mean_relative_accuracy, similarity
 from saccade.grading.boxes import read_box
-from saccade.grading.choice import _read, in_sentence, label, options_of
+from saccade.grading.choice import _read, in_sentence
 from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
 from saccade.grading.extract import leading_number
 from saccade.grading.formula import NoValueError, _matrix
 from saccade.grading.number_words import Time, same_time, says_another, time_of, with_digits
+from saccade.grading.options import label, options_of
 from saccade.grading.quantities import Quantity, numerals, quantity, repeating_as_fraction, unit_named
 from saccade.grading.registry import load_grader
 from saccade.grading.text import Tolerance, number_said, same_quantity, same_text

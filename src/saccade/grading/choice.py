@@ -10,16 +10,12 @@ options are right, an answer is the set of those that it names. Letters of other
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from string import ascii_uppercase
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
-from saccade.grading.clean import clean, unwrapped
 from saccade.grading.extract import in_final_part, without_question
-from saccade.grading.formula import same_formula
 from saccade.grading.languages import (
     AND,
     BECAUSE,
@@ -28,298 +24,38 @@ from saccade.grading.languages import (
     DENIES,
     DOUBT,
     NOT_THE_OTHER,
-    OPTION,
     is_english,
     without_seeming,
     written_in,
 )
-from saccade.grading.letters import SAID_WRONG, in_our_letters, labels_said, may_label, own_labels, parts_said
-from saccade.grading.quantities import quantity
+from saccade.grading.letters import (
+    SAID_WRONG,
+    label_abroad,
+    labels_said,
+    may_label,
+    parts_said,
+)
+from saccade.grading.options import UNSPACED, AnswerOptions, label, options_of
 from saccade.grading.text import (
     VERB_LAST,
     bare,
-    same_quantity,
-    same_text,
-    starts_as_number,
     statements,
     without_article,
 )
 from saccade.grading.yes_no import asserts
 from saccade.record.task import Task
 
-_MENTION = re.compile(r"(?<![A-Za-z])[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?i:option|choice)s?\s+(?P<named>[A-Z])\b")
-_OPTION_ABROAD = re.compile(rf"(?<![^\W_])(?:{OPTION})(?<!option)\s?(?=[(]?(?-i:[A-Z])[)]?(?![^\W_]))", re.IGNORECASE)
-_PAIR_ABROAD = re.compile(r"(?<=[0-9])\s?;\s?(?=[-0-9])")
-_VERB = re.compile(
-    r"(?:increas|decreas|stay|remain|mov|rotat|turn|ris|fall|doubl|halv|get|becom|go|expand|contract|shrink|grow|sink|float|melt)e?s\b"
-)
 _TO_ME = re.compile(r"\sto\sme(?=\W*\Z)")
-_LEADS_ELSEWHERE: Final = frozenset(
-    """
-        que als wie comme como come neben bei vor hinter nach von um de du del da do di a à al au aux con mit avec com
-        sin sans ohne und et y e o ou oder ni zu in im en em na w z ze od i oraz vid och og av på till med utan
-        van met op naar чем с из от к на в и или рядом у без than من في على و से का की के और পাশে از به با và với của dan
-        dengan dari ile ve kadar ki és s k se si cu la lângă και με από
-    """.split()  # noqa: SIM905
-)
-"""What comes before the text of an option that only says where something is, or whose it is."""
-_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_MARKUP = re.compile(r"^#{1,6}\s+|\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
-_INNER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|boldsymbol)\s?\{([^{}\\]*)\}")
-_SMALL_WORDS = frozenset(
-    """
-        the a an is are was were be been it its it's this that these those on to at in of from by as with has have had
-        says shows show for called named so therefore thus hence and but choose chose pick select selected option
-        choice answer color colour there their they he she both only likely most clearly definitely probably because
-        since than i'd say not or either looks look like seems appears into under over near who which i think believe
-        you we see becomes also reads states spells displays depicts labeled labelled named marked
-    """.split()  # noqa: SIM905
-)
-_PREDICATE = re.compile(
-    r"\s[a-z]+[a-rt-z]s\s(?:up|down|from|to|by|in|at|out|off|above|below|over|the|an?|more|most|less|least|first|last|higher|lower"
-    r"|fast\w*|slow\w*|it|its|their|[0-9]\S*)\s(?!.*\b(?:is|are|was|were|has|have)\b)"
-)
-"""What a subject does: "orange goes up the most", but not "orange cars"."""
-_MODIFIES_NOT = re.compile(
-    r"(?:is|are|was|were|has|have|had|of|in|on|at|to|for|with|by|as|from|than|because|since|which|that|who|when|while|if|and|or|"
-    r"but|not|would|will|can|could|should|does|do|did|side|one|option|choice|answer|seems?|appears?|looks?|shows?|means|represents"
-    r"|[a-z]+ed)\b"
-)
-
-
-def _parts_of(plains: Sequence[str]) -> tuple[str, ...]:
-    """Return what tells the options apart: heads before a colon, or the second words of "Graph 1", "Graph 2"."""
-    heads = [bare(plain.partition(": ")[0]) for plain in plains]
-    if all(len(one) > 1 and one != bare(plain) for one, plain in zip(heads, plains, strict=True)):
-        return tuple(heads) if len(set(heads)) == len(heads) else ()
-    words = [bare(plain).split() for plain in plains]
-    tails = [one[1] for one in words if len(one) == 2 and one[0] == words[0][0]]
-    first = set(ascii_uppercase[: len(plains)].lower())
-    return tuple(tails) if len(set(tails)) == len(plains) > 1 and not first & set(tails) else ()
-
-
-def label(index: int, count: int) -> str:
-    """Return the label of option `index` (from 0) of `count`."""
-    return ascii_uppercase[index] if count <= len(ascii_uppercase) else str(index + 1)
-
-
-@cache
-def _labels(count: int) -> tuple[str, ...]:
-    return tuple(label(index, count) for index in range(count))
-
-
-@lru_cache
-def options_of(texts: tuple[str, ...], question: str = "") -> AnswerOptions:
-    """Make the options with these texts, in this order."""
-    own, unmarked = own_labels(texts, question)
-    plains = tuple(_plain(text) for text in unmarked)
-    words = tuple(bare(plain) for plain in plains)
-    # "Co" and "CO", "f" and "f'": only as it is written does such a text name its option.
-    alike = {one for one in words if len({plain for plain, word in zip(plains, words, strict=True) if word == one}) > 1}
-    words = tuple(f"\0{plain}" if word in alike else word for plain, word in zip(plains, words, strict=True))
-    asked = frozenset(re.findall(r"[a-z'-]{4,}", question.casefold()))
-    return AnswerOptions(texts, plains, words, own, _parts_of(plains), question, asked)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerOptions:
-    """The options of one question."""
-
-    texts: tuple[str, ...]
-    plains: tuple[str, ...] = field(repr=False)
-    words: tuple[str, ...] = field(repr=False)
-    """The normalised texts that are compared."""
-    own: tuple[str, ...] = ()
-    """Labels in other letters that the options have in the question."""
-    heads: tuple[str, ...] = ()
-    """What tells the options apart, if it is a part of each: "Line 3" of "Line 3: 4 x 8.25", "3" of "Graph 3"."""
-    question: str = field(default="", repr=False)
-    asked: frozenset[str] = field(default=frozenset(), repr=False)
-    """The words of the question."""
-
-    def plain(self, said: str) -> str:
-        """Strip markup that means nothing for a choice, and write the options' own labels as ours."""
-        plain = _plain(said)
-        if bare(plain) in self.words:
-            return plain
-        plain = _OPTION_ABROAD.sub("option ", plain)
-        if (noun := self.noun()) is not None:
-            plain = noun.sub("option ", plain)
-        if not self.own:
-            return plain
-        return in_our_letters(plain, self.own, lambda index: label(index, len(self.texts)))
-
-    def noun(self) -> re.Pattern[str] | None:
-        """Return the noun that all options are, before a label: "graph D" where they are "Graph 1", "Graph 2"."""
-        first = {words.split()[0] if " " in words else "" for words in self.words}
-        if (
-            len(first) != 1
-            or "" in first
-            or any(re.search(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", one) for one in self.plains)
-        ):
-            return None
-        return re.compile(rf"(?<!\w){re.escape(first.pop())}\s(?=[(]?(?-i:[A-Z])[)]?(?!\w))", re.IGNORECASE)
-
-    def index(self, name: str) -> int | None:
-        """Return the option labelled `name`."""
-        labels = _labels(len(self.texts))
-        return labels.index(name.upper()) if name.upper() in labels else None
-
-    def same(self, left: int, right: int) -> bool:
-        """Tell whether both options have the same text."""
-        return left == right or self.words[left] == self.words[right] != ""
-
-    def doubles(self, index: int) -> set[int]:
-        """Return the options with the same text."""
-        return {other for other in range(len(self.texts)) if self.same(other, index)}
-
-    def exact(self, plain: str) -> int | None:
-        """Return the first option whose text is `plain`."""
-        if (written := plain.strip()) in self.plains:
-            return self.plains.index(written)
-        said = bare(plain)
-        noun = self.words[0].split()[0] if self.words[0] else ""
-        if self.heads and said not in self.words and not self.heads[0].startswith(f"{noun} "):
-            said = re.sub(r"^(?:number|no\.?|nr\.?|#)\s?", "", said.removeprefix(f"{noun} "))
-        named = self.words if said in self.words else self.heads
-        return named.index(said) if said and said in named else None
-
-    def named(self, said: str) -> int | None:
-        """Return the option whose text, number or formula is what is said, whatever article stands before it."""
-        for form in (said, without_article(said)):
-            if (exact := self.exact(form)) is not None:
-                return exact
-        return self.by_value(_PAIR_ABROAD.sub(", ", said)) if re.search(r"[0-9\\]", said) else None
-
-    def ends(self, said: str, index: int) -> bool:
-        """Tell whether a sentence of another language than English, or with a verb as an option, ends in its text."""
-        words, said = self.words[index], said.removesuffix("色" if not self.words[index].endswith("色") else " ")
-        before = said.removesuffix(words)
-        if not words or before in ("", said) or (said.isascii() and not written_in(said) and not _VERB.match(words)):
-            return False
-        spaced = before[-1].isspace() and before.split()[-1].strip(",:") not in _LEADS_ELSEWHERE
-        return spaced or (_UNSPACED.match(words) is not None and (len(words) > 1 or before[-1] in "はがは是为為呈 :"))
-
-    def starts_with_label(self, plain: str) -> bool:
-        """Tell whether the text begins with an option's letter, marked or before punctuation."""
-        match = re.match(r"[(\[]?([A-Za-z])[)\]]?(?![\w'])", plain)
-        return match is not None and self.index(match[1]) is not None
-
-    def glued(self, plain: str) -> int | None:
-        """Return the option whose letter and text are joined: `E2` where E is 2."""
-        said = "".join(plain.split()).casefold().rstrip(".")
-        for index, words in enumerate(self.words):
-            own = label(index, len(self.texts)).casefold() + "".join(words.split())
-            if words and not words[0].isalpha() and said == own:
-                return index
-        return None
-
-    def by_value(self, plain: str) -> int | None:
-        """Return the single option that states the same number or formula."""
-        if len(plain) > 200:
-            return None
-        same = [index for index, text in enumerate(self.plains) if same_text(plain, text)]
-        same = same or [
-            index for index, words in enumerate(self.words) if words and _closed(words) == _closed(bare(plain))
-        ]
-        same = same or self._by_quantity(plain)
-        same = same or [index for index, text in enumerate(self.plains) if same_formula(plain, text)]
-        return same[0] if same and len({self.words[index] for index in same}) == 1 else None
-
-    def _by_quantity(self, plain: str) -> list[int]:
-        said = quantity(plain)
-        if said is None or said.about:
-            return []
-        golds = [(index, quantity(text)) for index, text in enumerate(self.plains) if starts_as_number(text)]
-        return [index for index, gold in golds if gold is not None and same_quantity(said, gold)]
-
-    def begins(self, rest: str, index: int) -> bool:
-        """Tell whether `rest` begins with the text of this option."""
-        return self.without(rest, index) != rest
-
-    def without(self, rest: str, index: int) -> str:
-        """Strip the whole text of this option from the start of `rest`."""
-        words = self.words[index]
-        said = bare(rest)
-        if not words:
-            return rest
-        if said == words or same_text(rest, self.plains[index]):
-            return ""
-        if _closed(said) == _closed(words):
-            return ""
-        if said.startswith(words) and not (said[len(words)].isalnum() and words[-1].isalnum()):
-            return said[len(words) :]
-        return rest
-
-    def begins_with_other(self, rest: str, index: int) -> bool:
-        """Tell whether `rest` begins with the text of another option."""
-        others = [other for other in range(len(self.texts)) if not self.same(other, index)]
-        first = re.split(r"[.,;:\n](?:\s|$)|\s(?:because|since|as)\s", rest.strip())[0]
-        if first.strip() == self.plains[index]:
-            return False
-        if any(same_text(first, self.plains[other]) for other in others):
-            return True
-        return any(len(self.words[other]) > 1 and self.without(rest, other) != rest for other in others)
-
-    def mentioned(self, text: str) -> set[int]:
-        """Return the options mentioned in `text`; if one option's text contains another's, the longer counts."""
-        found: set[int] = set()
-        for match in _MENTION.finditer(text):
-            index = self.index(match["bracketed"] or match["named"])
-            found |= set() if index is None else {index}
-        return found | self.mentioned_by_text(text)
-
-    def mentioned_by_text(self, text: str, alone: bool = True) -> set[int]:
-        """Return the options whose text occurs; with `alone`, not within a longer phrase ("navy blue" for "blue")."""
-        rest = re.sub(r"'s\b", "", f" {bare(text)} ")
-        found: set[int] = set()
-        for index in sorted(range(len(self.texts)), key=lambda index: -len(self.words[index])):
-            words = re.sub(r"'s\b", "", self.words[index])
-            if len(words) < 2 or not words[0].isalpha():
-                continue  # single letters and numbers turn up in any sentence
-            edges = ("", "") if _UNSPACED.match(words) else (r"(?<![\w-])(?:[وبفل]?ال)?", r"(?![\w-])")
-            form = re.escape(words).join(edges)
-            spots = list(re.finditer(form, rest))
-            if any(not alone or _stands_alone(rest, spot, self.asked) for spot in spots):
-                found.add(index)
-            if spots:
-                rest = re.sub(form, " | ", rest)
-        return found
-
-    def without_texts(self, text: str) -> str:
-        """Remove the texts of all options, the longest first."""
-        rest = bare(text)
-        for words in sorted(self.words, key=len, reverse=True):
-            rest = re.sub(rf"(?<![A-Za-z不没沒非未]){re.escape(words)}(?![A-Za-z])", " ", rest) if words else rest
-        return rest
-
-
-def _stands_alone(text: str, spot: re.Match[str], asked: frozenset[str]) -> bool:
-    before = re.search(r"([\w'-]+)\s+[\"'(]?$", text[: spot.start()])
-    after = re.match(r"\s+([a-z][\w'-]*)", text[spot.end() :])
-    begins = before is None or before[1] in _SMALL_WORDS or before[1].endswith("ly") or before[1] in asked
-    if begins and len(text[: spot.start()].split()) < 6 and _PREDICATE.match(text, spot.end()):
-        return True
-    ends = after is None or _MODIFIES_NOT.match(after[1]) is not None or after[1] in asked
-    return begins and (ends or len(spot[0].split()) > 2)
-
-
-def _closed(text: str) -> str:
-    """Remove spaces: `F = 7450 lbf` becomes `F=7450lbf`."""
-    return "".join(text.split())
-
-
-def _plain(text: str) -> str:
-    return unwrapped(_MARKUP.sub("", _INNER.sub(r"\1", clean(text)))).strip()
 
 
 # Sentences settle on one option: "It is C", "not A, it is C"; those that deny, hedge, or name several on none.
 
 _LONGEST = 400
+_LONGEST_SET = 2_000
 _DENIED = re.compile(
     DOUBT.pattern
     + r"|\bor\b|\bfrom\s[a-z]\sto\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite"
-    r"|ruled? out|rules out|eliminated?|excluded?|rejected?|trap|tempting|distractor)\b",
+    r"|rul(?:ed?|es|ing) out|eliminated?|excluded?|rejected?|trap|tempting|distractor)\b",
     re.IGNORECASE,
 )
 _FIRST_NOT = re.compile(
@@ -339,16 +75,6 @@ _RULED_OUT = re.compile(
     r"^(?:it\s(?:can't|cannot|can\snot)\sbe\s(?:option\s)?[^,;.]{1,60}(?=[,;])|(?:since|as|because)\s(?:options?\s)?"
     r"(?-i:[A-Z])(?:(?:,\s|,?\sand\s|,?\sor\s)(?-i:[A-Z]))*\s(?:is|are)\s(?:all\s|both\s)?"
     r"(?:wrong|incorrect|false|ruled\sout|eliminated|impossible))[,;]?\s(?=\S)",
-    re.IGNORECASE,
-)
-# "A and C are correct; B and D are not", "All of the above are correct: A, B, C and D", "only B"
-_OTHERS_DENIED = re.compile(
-    r"[,;.]\s(?:and\s|but\s|while\s|whereas\s)?(?:options?\s|choices?\s)?(?-i:[A-Z](?:(?:,\s|,?\s(?:and|&)\s)[A-Z])*)"
-    r"\s(?:is|are)\s(?:both\s|all\s)?(?:incorrect|wrong|false|not(?:\s(?:correct|right|true))?)\W*$",
-    re.IGNORECASE,
-)
-_ALL_SAID = re.compile(
-    r"^only\s|^all\s(?:of\s)?(?:the\s(?:above|options|choices)|these|them)(?:\sare\s(?:correct|right|true))?:\s",
     re.IGNORECASE,
 )
 _REMAINS = re.compile(
@@ -399,6 +125,7 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     if (polar := _polar(options.words)) is not None:
         return _yes_or_no(prediction, options, polar)
     prediction = without_seeming(_TO_ME.sub("", prediction))
+    prediction = _without_ruled_out(prediction, options)
     said = _either(prediction, options)
     if said is None:
         said = _undecided(prediction, options)
@@ -428,6 +155,29 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     return min(restated) if restated and alone else _last_letter(prediction, options) if stated is None else stated
 
 
+def _without_ruled_out(text: str, options: AnswerOptions) -> str:
+    """Drop what rules other options out at the end of a sentence that has settled: "是齐白石,可以排除B"."""
+    found = _RULES_OUT.fullmatch(text)
+    if found is None or re.search(r"[^\W\d_]{2,}", options.without_texts(found["others"])):
+        return text
+    named = re.findall(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", found["others"])
+    others = {index for name in named if (index := options.index(name)) is not None}
+    others |= options.mentioned_by_text(found["others"], alone=False)
+    for spot in reversed(list(re.finditer(r"[,;.]", found["head"]))):
+        head = found["head"][: spot.start()]
+        meant = options.mentioned_by_text(head, alone=False) | options.mentioned(head)
+        if meant and others and not meant & others:
+            return text if _REJECTS.search(options.without_texts(head)) else head
+    return text
+
+
+_RULES_OUT = re.compile(
+    r"(?P<head>.+)(?:排除|\b(?:rul(?:es?|ing)\sout|eliminat(?:es?|ing)|exclud(?:es?|ing)|descarta|exclut?|исключа\w+))"
+    r"\s?(?:选项|options?\s)?(?P<others>[^;.]{1,60})\W*",
+    re.IGNORECASE,
+)
+
+
 def _last_letter(prediction: str, options: AnswerOptions) -> int | None:
     """Return the option whose letter, the only one, ends a short sentence of another language: "Sin duda, la B"."""
     found = _LAST_LETTER.fullmatch(prediction.strip())
@@ -446,9 +196,8 @@ _LAST_LETTER = re.compile(r"(?P<lead>[^.;!?]{2,80}\s)[(]?(?P<label>[A-Z])[)]?\W*
 def _stated(prediction: str, options: AnswerOptions) -> int | None:
     """Return the one option that a sentence states, whole or at its end: "es handelt sich um einen Vogel (B)"."""
     said = _BECAUSE_THERE.split(prediction.strip(), maxsplit=1)[0]
-    fits = _FITS.fullmatch(said)
     stated = [part for one in statements(said) for part in (one, re.split(r"[,;(]\s", one)[0])]
-    found = [options.named(one) for one in (*stated, *([fits["said"]] if fits else ()))]
+    found = [options.named(one) for one in stated]
     meant = {index for index in found if index is not None}
     if not meant:
         verbless = bare(VERB_LAST.sub("", said))
@@ -464,10 +213,6 @@ def _stated(prediction: str, options: AnswerOptions) -> int | None:
     return None if others - options.doubles(index) else index
 
 
-_FITS = re.compile(
-    r"(?P<said>[^,;:]{1,80}?)\s(?:(?:best\s)?(?:matches|fits|completes|illustrates)|corresponds|is\s(?:the\s)?(?:correct|right|best))\b[^,;:]*",
-    re.I,
-)
 _BECAUSE_THERE = re.compile(rf"(?:,\s?|\s?(?=[^\x00-\x7f]))(?:{BECAUSE})|,?\s(?:because|since)\s", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"[(\[]\s?(?:[^\W\d_]+\s)?([A-Z])\s?[)\]]")
 
@@ -550,7 +295,8 @@ _EXPLAINS = re.compile(
 )
 _JOINED = re.compile(
     r"[\s,;.)]*(?:(?:or|and(?!\s(?:not|neither)\b)|and/or|to|as well as|nor)\b|[/&?+]|[(\[]\s?or\b)"
-    r"|[\s,;.]*[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])",
+    r"|[\s,;.]*(?:(?:か|または|もしくは|或者?|还是|還是|또는|혹은|oder|ou|o|или|або|чи|lub|albo|czy|eller|tai|vagy|veya|atau|hay|hoặc|of|nebo"
+    r"|sau|ή|או|أو|या)\s?)?[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])",
     re.IGNORECASE,
 )
 # "A" and "I" are words too; these follow them as letters.
@@ -626,6 +372,12 @@ class ChoiceGrader:
         whole = None if answer is None else in_final_part(without_question(answer, task.question))
         if whole is not None and _read_set(whole, options) is not None:
             return compare(whole)
+        *working, last = ("" if whole is None else whole).strip().split("\n")
+        said = "\n".join(working).rstrip()
+        if whole and _WRONG_LEAD.search(whole) and not SAID_WRONG.search(task.question):
+            return unread("names options that are wrong", whole)
+        if said.endswith((".", "!", "。")) and _LETTERS_ALONE.fullmatch(last) and not _LETTERS_SAID.search(said):
+            return compare(last.strip(" *."))
         return judged(answer, task, compare, lambda prediction: _read_set(prediction, options), prose=True)
 
     def _credit(self, chosen: frozenset[int], gold: frozenset[int]) -> float:
@@ -634,11 +386,21 @@ class ChoiceGrader:
         return len(chosen & gold) / len(chosen | gold)
 
 
+_LETTERS_ALONE = re.compile(r"[\s*]{0,4}[A-Z]{2,8}[\s*.]{0,4}")
+_WRONG_LEAD = re.compile(
+    rf"^(?-i:[^\nA-Z.,;!?]){{0,30}}(?:{SAID_WRONG.pattern})(?-i:[^\nA-Z.,;!?]){{0,15}}:?\s*\n\W{{0,9}}(?-i:[A-Z]{{1,8}})\W*\Z",
+    re.I | re.M,
+)
+_LETTERS_SAID = re.compile(r"(?<![A-Za-z])[A-Z]{1,8}(?![A-Za-z])")
+
+
 def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     """Return the options that a prediction names as a set, or None."""
     ticked = _ticked(prediction, options)
     if ticked is not None:
         return frozenset(index for index in map(options.index, ticked) if index is not None) or None
+    if len(prediction) > _LONGEST_SET:
+        return None
     plain = _without_wrong(options.plain(_ITEM_NUMBER.sub("", prediction)))
     told = _restated(plain, options)
     if told is not None and len(told) > 1:
@@ -653,13 +415,13 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     if options.own:
         parts = re.split(r"\s?[,;/&]\s?|\s(?:and|и|و)\s", plain)
         plain = ", ".join(options.plain(part) for part in parts)
-    plain = _without_others(_with_labels_only(_ALL_SAID.sub("", _OTHERS_DENIED.sub("", plain)), options), options)
+    plain = _without_others(_with_labels_only(plain, options), options)
     named = labels_said(plain) if DOUBT.search(options.without_texts(plain)) is None else None
     if named is not None:
         found = [options.index(name) for name in named]
         return None if None in found else frozenset(index for index in found if index is not None)
     for way in () if _opposite(options.without_texts(plain), options) else parts_said(plain):
-        chosen = [_read(part, options) for part in way]
+        chosen = [_read(part, options) for part in way[: len(options.texts) + 1]]
         if chosen and None not in chosen and len(set(chosen)) == len(chosen):
             return frozenset(index for index in chosen if index is not None)
     single = _read(prediction, options)
@@ -712,7 +474,7 @@ def _opposite(text: str, options: AnswerOptions) -> bool:
 def _stems(text: str) -> frozenset[str]:
     """Return the beginnings of the words of a text, and the pairs of signs where none are divided."""
     words = [word for word in re.findall(r"[^\W\d_]+", text.casefold()) if len(word) > 3]
-    pairs = [run[at : at + 2] for run in re.findall(rf"{_UNSPACED.pattern}+", text) for at in range(len(run) - 1)]
+    pairs = [run[at : at + 2] for run in re.findall(rf"{UNSPACED.pattern}+", text) for at in range(len(run) - 1)]
     return frozenset([*(word[:5] for word in words), *pairs]) - _ASKS
 
 
@@ -740,11 +502,6 @@ _ALL_BUT = re.compile(
     r"(?:all|everything|every\s(?:option|statement|choice))(?:\sof\s(?:them|these))?\s(?:except|but|apart\sfrom|other\sthan)(?:\sfor)?\s(?P<run>[^.]{1,40})\W*(?:(?:are\s)?(?:correct|right|true|apply))?\W*",
     re.IGNORECASE,
 )
-_SHOWN = re.compile(
-    r"\A(?:the|it|this|that|i)\b[^,;:.]{0,40}?\s(?:shows?|sees?|has|have|contains?|depicts?|indicates?)\s(?:both\s)?",
-    re.I,
-)
-_IN_TAIL = re.compile(r"\s?\((?=[^()]*[^\W\d_]{3})(?:[^()A-Z]|[A-Z](?=[a-z])){1,80}\)\W*\Z")
 
 
 def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
@@ -768,12 +525,8 @@ def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
 
 
 def _with_labels_only(plain: str, options: AnswerOptions) -> str:
-    """Return `plain` without the texts behind their labels, its lead and a remark in brackets at its end."""
-    for index, words in enumerate(options.words):
-        name = label(index, len(options.texts))
-        said = rf"(?-i:\b{name}\b)\)?\s?(?:[:=-]\s?{re.escape(words)}\b|\(\s?{re.escape(words)}\s?\))"
-        plain = re.sub(said, name, plain, flags=re.IGNORECASE) if words else plain
-    plain = _IN_TAIL.sub("", _SHOWN.sub("", plain))
+    """Return `plain` without the texts behind their labels, and its lead."""
+    plain = options.paired(plain)
     head, colon, rest = plain.rpartition(": ")
     named = labels_said(rest) if colon and len(head) < 120 and "\n" not in head else None
     return rest if named and len(named) > 1 else plain
@@ -782,7 +535,7 @@ def _with_labels_only(plain: str, options: AnswerOptions) -> str:
 def _without_wrong(plain: str) -> str:
     """Drop what only says of letters that they are wrong ("B、C错误", "Incorrect: B, C"), if others are left."""
     rest = _WRONG_ONES.sub("", plain).strip(" ,;") if len(plain) <= 600 else plain
-    return rest if re.search(r"(?<![^\W_])[A-Z](?![A-Za-z])", rest) else plain
+    return rest if re.search(r"(?<![^\W_])[A-Z]{1,8}(?![A-Za-z])", rest) else plain
 
 
 _ARTICLE = r"(?-i:(?:l[aeo]s?|die|el|[oa]s?)\s)?"
@@ -841,6 +594,7 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     glued = options.glued(plain)
     if glued is not None:
         return glued
+    plain = options.paired(plain)
     placed = _by_place(plain, options)
     if placed is not None:
         return placed
@@ -853,11 +607,26 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     would = re.fullmatch(r"(?:the|it|this|that)\b[^.,;]{0,40}\s(?:would|will)\s(?P<said>[^.,;]+)", plain, re.IGNORECASE)
     if would is not None and DOUBT.search(plain) is None and (index := options.exact(would["said"])) is not None:
         return index
+    turned = _TURNED.search(plain)
+    if turned is not None and not options.mentioned(plain[: turned.start()]) and DOUBT.search(turned[0]) is None:
+        ways = (options.exact(f"{turned['then']} {link} {turned['if']}") for link in ("as", "when", "if"))
+        if (index := next((one for one in ways if one is not None), None)) is not None:
+            return index
+    sign = None if options.own else label_abroad(plain.strip(" .()[]"), options.texts)
+    if sign is not None:
+        return sign
     foreign = re.fullmatch(r"[(\[]?(?P<label>[^\W\d_A-Za-z])(?:[)\].:]|\s?(?=\())\s*(?P<rest>.+)", plain)
     if foreign is not None:
         index = _read(foreign["rest"].strip("()"), options)
         return index if index is not None and may_label(foreign["label"], index) else None
     return in_sentence(plain, options)
+
+
+_TURNED = re.compile(
+    r"(?:\A|[.;:]\s)(?:(?:thus|so|hence|therefore),?\s)?(?:as|when|if)\s(?P<if>[^,.;:]{1,60}),\s(?P<then>[^,.;:]{1,60})\W*\Z",
+    re.IGNORECASE,
+)
+"""An option said the other way round: "as x rises, y falls" for "y falls as x rises"."""
 
 
 def _without_remarks(text: str, options: AnswerOptions) -> str:
@@ -875,8 +644,9 @@ def _without_remarks(text: str, options: AnswerOptions) -> str:
         return text
     others = {options.index(spot[1]) for one in sentences[kept:] for spot in _IN_BRACKETS.finditer(one)}
     settled = _read(sentences[kept - 1], options)
-    lettered = re.search(r"(?<![^\W_])[A-Z](?![^\W_])", sentences[kept - 1])
-    fits = settled is not None and lettered and settled not in others
+    denied = all(DOUBT.search(one) or _WOULD.search(one) for one in sentences[kept:])
+    sure = denied or re.search(r"(?<![^\W_])[A-Z](?![^\W_])", sentences[kept - 1])
+    fits = settled is not None and sure and settled not in others
     return sentences[kept - 1] if fits else text
 
 
@@ -885,12 +655,18 @@ def _is_remark(sentence: str, options: AnswerOptions) -> bool:
     asked = _stems(options.without_texts(options.question))
     return bool(
         _IN_BRACKETS.search(sentence)
-        and len(re.findall(r"[^\W\d_]{2,}", sentence)) > 1
+        and not _NO_FIRST.match(sentence)
+        and (len(re.findall(r"[^\W\d_]{2,}", sentence)) > 1 or UNSPACED.search(rest))
         and not _SETTLES.search(rest)
         and len(asked & _stems(rest)) < max(1, len(asked) / 2)
     )
 
 
+_WOULD = re.compile(r"\bwould\b")
+_NO_FIRST = re.compile(
+    r"(?:no|nein|non|нет|ні|não|nee|nej|nei|nie|ne|hayır|không|bukan|nem|ei|όχι|لا|नहीं|いや|いいえ|아니요?|아뇨|不对?)\s?[,.!:]",
+    re.IGNORECASE,
+)
 _SETTLES = re.compile(
     r"(?<![^\W_])(?:answer|so|therefore|thus|hence|but|wait|actually|no|correct\w*|right|best|better|final\w*|choose|pick|should|must|instead"
     r"|also|daher|richtig\w*|doch|aber|donc|mais|bonne|correct[ea]s?|entonces|pero|correct[oa]|quindi|corrett[oa]|значит|ответ|верн\w+|но)(?![^\W_])"
@@ -970,8 +746,12 @@ def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
     further = _JOINED.match(tail)
     taken_back = _TAKEN_BACK.search(tail)
     meant = options.doubles(index)
-    fits = all(options.mentioned(clause) <= meant or _REJECTS.search(clause) for clause in _CLAUSE.split(tail))
-    return fits and not (other or further or taken_back)
+    if other or further or taken_back:
+        return False
+    if options.mentioned(tail) <= meant:
+        return True
+    clauses = _CLAUSE.split(tail, maxsplit=_LONGEST)
+    return len(clauses) <= _LONGEST and all(options.mentioned(one) <= meant or _REJECTS.search(one) for one in clauses)
 
 
 CHOICE = ChoiceGrader()

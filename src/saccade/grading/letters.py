@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -18,7 +19,6 @@ _ALPHABETS: Final = (
             "АБВГҐДЕЄЖЗ",
             "أبجدهوزحطي",
             "ابجدهوزحطي",
-            "الفبپتثجچح",
             "কখগঘঙচছজঝঞ",
             "कखगघङचछजझञ",
             "अबसदइफ",
@@ -34,6 +34,7 @@ _ALPHABETS: Final = (
             "ⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿ",
         ),
     ),
+    ("الف", "ب", "پ", "ت", "ث", "ج", "چ", "ح"),
     tuple(map(str, range(1, 27))),
     ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X"),
     ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"),
@@ -77,6 +78,21 @@ def may_label(sign: str, index: int) -> bool:
     return known or "АВСD"[index : index + 1] == sign
 
 
+def label_abroad(sign: str, texts: Sequence[str]) -> int | None:
+    """Return the option that a letter of these options' script labels in every alphabet that has it, or None.
+
+    A letter that looks like ours may also be ours: the Cyrillic one after "Б" is none.
+    """
+    if len(sign) != 1 or sign.isascii() or not sign.isalpha():
+        return None
+    script = unicodedata.name(sign).split()[0]
+    if not any(unicodedata.name(one, "").startswith(script) for one in "".join(texts)):
+        return None
+    ways = (*_ALPHABETS, "АВСDЕ", "ΑΒCDΕ")
+    found = {way.index(sign) for way in ways if sign in way}
+    return found.pop() if len(found) == 1 and max(found) < len(texts) else None
+
+
 def in_our_letters(text: str, labels: Sequence[str], name: Callable[[int], str]) -> str:
     """Write the options' own labels as ours where they stand as labels: in brackets, at the start, or alone."""
     for index, own in sorted(enumerate(labels), key=lambda pair: -len(pair[1])):
@@ -98,11 +114,6 @@ _ALONE = re.compile(
     r"(?:\s(?i:are|is)\s(?i:(?:all|both)\s)?(?i:(?:the\s)?(?:correct|right|true)(?:\s(?:answers?|options?|choices?))?)|\s(?i:apply|hold|fit|match))?\W*"
 )
 _LOWER = re.compile(r"[a-z](?:\s?,\s?[a-z]|\s(?:and|&)\s[a-z])+\W*")
-_IN_SENTENCE = re.compile(
-    rf"(?i:\b(?:options?|choices?|answers?|statements?|letters?|both|are|is|think|choose|select|pick|therefore|thus|so|hence)\b)"
-    rf"[\s,:]{{1,3}}(?P<run>{_RUN})"
-    r"(?=\s(?i:are|is)\s(?:(?i:all|both)\s)?(?:(?i:the)\s)?(?i:correct|right|true|answers?)|\s?[.!]?\s*\Z)"
-)
 _TRUE = re.compile(
     r"\b(?:true|correct|right|apply|hold|accurate|valid|richtig|korrekt|wahr\b|zutreff|treffen\s|stimmen|verdader|ciert|vrai|exact|juste"
     r"|bonne|ver[eio]\b|corrett|giust|esatt|corret|cert[ao]s|верн|правильн|poprawn|prawidłow|prawdziw|juist|goed|waar\b|doğru|đúng"
@@ -147,8 +158,7 @@ def labels_said(text: str) -> tuple[str, ...] | None:
     text = text if text.isascii() else _RIGHT_THERE.sub(" ", text).strip()
     whole = _ALONE.fullmatch(text) or _LOWER.fullmatch(text)
     if whole is None:
-        spots = list(_IN_SENTENCE.finditer(text))
-        whole = spots[0] if len(spots) == 1 else _in_sentence(text)
+        whole = _in_sentence(re.sub(r"^I\s(?=[a-z])", "", text))
     if whole is None:
         return None
     groups = whole.groupdict()
