@@ -222,8 +222,8 @@ _NO_ROW: Final = "variant opcija možnosť odgovor odgovorom отговор от
 OPTION: Final = "|".join(
     dict.fromkeys(
         word
-        for row in (*LANGUAGES.values(), _NO_ROW)
-        for word in re.findall(r"[^\W\d_]{4,}|şık|选项|選項", getattr(row, "option", row))
+        for said in (*(row.option for row in LANGUAGES.values()), _NO_ROW)
+        for word in re.findall(r"[^\W\d_]{4,}|şık|选项|選項", said)
     )
 )
 """Words for an option that may stand before its letter, in all languages but English: "alternativ", "вариант"."""
