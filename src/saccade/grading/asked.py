@@ -100,7 +100,24 @@ def told_first(text: str, question: str) -> str | None:
     plain, asked, found, left = read
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
     way = _part(plain, found, asked) or whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
+    way = way or _total(plain, left)
     return _alone(plain, found, way[0]) if len(way) == 1 else None
+
+
+def _total(plain: str, left: tuple[Numeral, ...]) -> list[Numeral]:
+    """Return the last number where it is said to be the total of the others: "3 red, 4 blue and 2 black, 9 in all"."""
+    *parts, last = left
+    lead = plain[parts[-1].end : last.start] if len(parts) > 1 else ""
+    adds_up = sum(part.value for part in parts) == last.value
+    return [last] if adds_up and _TOTAL.search(lead) and DOUBT.search(plain) is None else []
+
+
+_TOTAL = re.compile(
+    r"[,;.:,，;;。]\s?[^,;.:]{0,12}(?:一共|总共|總共|共计|共計|合计|合計|全部で|\b(?:in\stotal|a\stotal\sof|insgesamt|zusammen|en\stotal|au\stotal|en\stout"
+    r"|no\stotal|ao\stodo|in\stotale|in\stutto|всего|итого|разом|усього|łącznie|razem|celkem|in\stotaal|totalt|toplam|tổng\scộng|total)\b|모두|총)"
+    r"[^,;.:]{0,12}\Z",
+    re.IGNORECASE,
+)
 
 
 def _part(plain: str, found: tuple[Numeral, ...], asked: str) -> list[Numeral]:

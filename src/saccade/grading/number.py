@@ -22,6 +22,7 @@ from saccade.grading.asked import asked_for, asks_year, in_one_notation, scale_a
 from saccade.grading.base import Compare, Verdict, golds_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import folded
 from saccade.grading.extract import in_final_part, without_question
+from saccade.grading.languages import DOUBT
 from saccade.grading.quantities import Quantity, numerals, quantity
 from saccade.grading.text import Tolerance, number_said, same_quantity
 from saccade.record.task import Task
@@ -97,6 +98,9 @@ class YearGrader:
 
 
 _ANY_YEAR = re.compile(r"(?<![0-9.,])(?:1[89]|20)[0-9]{2}(?![0-9])")
+_REMARK = re.compile(r"(?<=[^\s(])\s?\([^()0-9]{20,200}\)\W*\Z")
+"""A remark of words in brackets at the end, which may hold number words: "-2 °C (it stands two marks below zero)"."""
+_QUOTED = re.compile(r"[\"“„«「‘']([^\W\d_][^\"“”„»」’'\n0-9]{1,40})[\"”“»」’']")
 _LONGEST = 20_000
 """Characters of an answer beyond which the question is not asked."""
 
@@ -104,6 +108,8 @@ _LONGEST = 20_000
 def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
     """Judge the one number that an answer states; of several, the one that the question asks for."""
     if answer is not None:
+        for quoted in _QUOTED.findall(task.question):
+            answer = answer.replace(quoted, "so")  # an option called "Never" denies nothing
         golds = [quantity(text) for text in golds_of(task)]
         thousands = any(gold and gold.value >= 1000 and gold.value.denominator == 1 for gold in golds)
         answer = in_one_notation(answer, task.question, thousands)
@@ -115,6 +121,7 @@ def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
         return compare(told)
 
     def meant(text: str) -> str:
+        text = _REMARK.sub("", text) if DOUBT.search(text) is None else text
         if quantity(text) is not None and not asks_year(task.question):
             return text
         one_year = not asks_year(task.question) or len(set(_ANY_YEAR.findall(text))) < 2
