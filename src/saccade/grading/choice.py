@@ -77,6 +77,16 @@ _RULED_OUT = re.compile(
     r"(?:wrong|incorrect|false|ruled\sout|eliminated|impossible))[,;]?\s(?=\S)",
     re.IGNORECASE,
 )
+# "A and C are correct; B and D are not", "All of the above are correct: A, B, C and D", "only B"
+_OTHERS_DENIED = re.compile(
+    r"[,;.]\s(?:and\s|but\s|while\s|whereas\s)?(?:options?\s|choices?\s)?(?-i:[A-Z](?:(?:,\s|,?\s(?:and|&)\s)[A-Z])*)"
+    r"\s(?:is|are)\s(?:both\s|all\s)?(?:incorrect|wrong|false|not(?:\s(?:correct|right|true))?)\W*$",
+    re.IGNORECASE,
+)
+_ALL_SAID = re.compile(
+    r"^only\s|^all\s(?:of\s)?(?:the\s(?:above|options|choices)|these|them)(?:\sare\s(?:correct|right|true))?:\s",
+    re.IGNORECASE,
+)
 _REMAINS = re.compile(
     r"\b(?:only\s(?:one\s)?(?:option|choice|answer|one)\s(?:that\s)?(?:remains|remaining|left)(?:\sis)?|(?:leaves|leaving)(?:\sonly)?"
     r"|(?:bleibt|queda|reste|rimane|resta|оста[её]тся|blijft|pozostaje|zostaje|còn\slại|tersisa)(?:\s(?:nur|só|sólo|solo|apenas|que|solamente|только|alleen|tylko))?(?:\s(?:die|la|le|a|o|option|opción))*)"
@@ -196,8 +206,9 @@ _LAST_LETTER = re.compile(r"(?P<lead>[^.;!?]{2,80}\s)[(]?(?P<label>[A-Z])[)]?\W*
 def _stated(prediction: str, options: AnswerOptions) -> int | None:
     """Return the one option that a sentence states, whole or at its end: "es handelt sich um einen Vogel (B)"."""
     said = _BECAUSE_THERE.split(prediction.strip(), maxsplit=1)[0]
+    fits = _FITS.fullmatch(said)
     stated = [part for one in statements(said) for part in (one, re.split(r"[,;(]\s", one)[0])]
-    found = [options.named(one) for one in stated]
+    found = [options.named(one) for one in (*stated, *([fits["said"]] if fits else ()))]
     meant = {index for index in found if index is not None}
     if not meant:
         verbless = bare(VERB_LAST.sub("", said))
@@ -213,6 +224,10 @@ def _stated(prediction: str, options: AnswerOptions) -> int | None:
     return None if others - options.doubles(index) else index
 
 
+_FITS = re.compile(
+    r"(?P<said>[^,;:]{1,80}?)\s(?:(?:best\s)?(?:matches|fits|completes|illustrates)|corresponds|is\s(?:the\s)?(?:correct|right|best))\b[^,;:]*",
+    re.I,
+)
 _BECAUSE_THERE = re.compile(rf"(?:,\s?|\s?(?=[^\x00-\x7f]))(?:{BECAUSE})|,?\s(?:because|since)\s", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"[(\[]\s?(?:[^\W\d_]+\s)?([A-Z])\s?[)\]]")
 
@@ -415,7 +430,7 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     if options.own:
         parts = re.split(r"\s?[,;/&]\s?|\s(?:and|и|و)\s", plain)
         plain = ", ".join(options.plain(part) for part in parts)
-    plain = _without_others(_with_labels_only(plain, options), options)
+    plain = _without_others(_with_labels_only(_ALL_SAID.sub("", _OTHERS_DENIED.sub("", plain)), options), options)
     named = labels_said(plain) if DOUBT.search(options.without_texts(plain)) is None else None
     if named is not None:
         found = [options.index(name) for name in named]
@@ -502,6 +517,11 @@ _ALL_BUT = re.compile(
     r"(?:all|everything|every\s(?:option|statement|choice))(?:\sof\s(?:them|these))?\s(?:except|but|apart\sfrom|other\sthan)(?:\sfor)?\s(?P<run>[^.]{1,40})\W*(?:(?:are\s)?(?:correct|right|true|apply))?\W*",
     re.IGNORECASE,
 )
+_SHOWN = re.compile(
+    r"\A(?:the|it|this|that|i)\b[^,;:.]{0,40}?\s(?:shows?|sees?|has|have|contains?|depicts?|indicates?)\s(?:both\s)?",
+    re.I,
+)
+_IN_TAIL = re.compile(r"\s?\((?=[^()]*[^\W\d_]{3})(?:[^()A-Z]|[A-Z](?=[a-z])){1,80}\)\W*\Z")
 
 
 def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
@@ -525,8 +545,8 @@ def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
 
 
 def _with_labels_only(plain: str, options: AnswerOptions) -> str:
-    """Return `plain` without the texts behind their labels, and its lead."""
-    plain = options.paired(plain)
+    """Return `plain` without the texts behind their labels, its lead and a remark in brackets at its end."""
+    plain = _IN_TAIL.sub("", _SHOWN.sub("", options.paired(plain)))
     head, colon, rest = plain.rpartition(": ")
     named = labels_said(rest) if colon and len(head) < 120 and "\n" not in head else None
     return rest if named and len(named) > 1 else plain

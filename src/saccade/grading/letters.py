@@ -114,6 +114,11 @@ _ALONE = re.compile(
     r"(?:\s(?i:are|is)\s(?i:(?:all|both)\s)?(?i:(?:the\s)?(?:correct|right|true)(?:\s(?:answers?|options?|choices?))?)|\s(?i:apply|hold|fit|match))?\W*"
 )
 _LOWER = re.compile(r"[a-z](?:\s?,\s?[a-z]|\s(?:and|&)\s[a-z])+\W*")
+_IN_SENTENCE = re.compile(
+    rf"(?i:\b(?:options?|choices?|answers?|statements?|letters?|both|are|is|think|choose|select|pick|therefore|thus|so|hence)\b)"
+    rf"[\s,:]{{1,3}}(?P<run>{_RUN})"
+    r"(?=\s(?i:are|is)\s(?:(?i:all|both)\s)?(?:(?i:the)\s)?(?i:correct|right|true|answers?)|\s?[.!]?\s*\Z)"
+)
 _TRUE = re.compile(
     r"\b(?:true|correct|right|apply|hold|accurate|valid|richtig|korrekt|wahr\b|zutreff|treffen\s|stimmen|verdader|ciert|vrai|exact|juste"
     r"|bonne|ver[eio]\b|corrett|giust|esatt|corret|cert[ao]s|верн|правильн|poprawn|prawidłow|prawdziw|juist|goed|waar\b|doğru|đúng"
@@ -158,7 +163,8 @@ def labels_said(text: str) -> tuple[str, ...] | None:
     text = text if text.isascii() else _RIGHT_THERE.sub(" ", text).strip()
     whole = _ALONE.fullmatch(text) or _LOWER.fullmatch(text)
     if whole is None:
-        whole = _in_sentence(re.sub(r"^I\s(?=[a-z])", "", text))
+        spots = list(_IN_SENTENCE.finditer(text))
+        whole = spots[0] if len(spots) == 1 else _in_sentence(text)
     if whole is None:
         return None
     groups = whole.groupdict()
