@@ -7,7 +7,7 @@ where it asks. "Im Café sitzen acht Personen: drei Paare und zwei Gäste" count
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -100,16 +100,20 @@ def told_first(text: str, question: str) -> str | None:
     plain, asked, found, left = read
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
     way = _part(plain, found, asked) or whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
-    way = way or _total(plain, left)
+    way = way or _total(plain, left, asked)
     return _alone(plain, found, way[0]) if len(way) == 1 else None
 
 
-def _total(plain: str, left: tuple[Numeral, ...]) -> list[Numeral]:
+def _total(plain: str, left: Sequence[Numeral], asked: str) -> list[Numeral]:
     """Return the last number where it is said to be the total of the others: "3 red, 4 blue and 2 black, 9 in all"."""
     *parts, last = left
     lead = plain[parts[-1].end : last.start] if len(parts) > 1 else ""
     adds_up = sum(part.value for part in parts) == last.value
-    return [last] if adds_up and _TOTAL.search(lead) and DOUBT.search(plain) is None else []
+    if not adds_up or not _TOTAL.search(lead) or DOUBT.search(plain):
+        return []
+    own = _words(plain[parts[0].end : last.start]) + [plain[: part.start].rstrip()[-2:] for part in parts]
+    one_is_asked = any(word not in plain[last.end :] and _asks_about(word, asked) for word in own)
+    return [] if one_is_asked else [last]
 
 
 _TOTAL = re.compile(

@@ -108,7 +108,7 @@ _LONGEST = 20_000
 def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
     """Judge the one number that an answer states; of several, the one that the question asks for."""
     if answer is not None:
-        for quoted in _QUOTED.findall(task.question):
+        for quoted in filter(DOUBT.search, _QUOTED.findall(task.question)):
             answer = answer.replace(quoted, "so")  # an option called "Never" denies nothing
         golds = [quantity(text) for text in golds_of(task)]
         thousands = any(gold and gold.value >= 1000 and gold.value.denominator == 1 for gold in golds)
