@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tests.grading.rows import rows
 
 from saccade.grading.registry import load_grader
@@ -17,8 +18,18 @@ ROWS = [
 ]
 
 
-@rows("row", ROWS)
+@rows("row", ROWS[::3])
 def test_the_verdict_of_a_person(row: tuple[str, ...]) -> None:
+    judged(row)
+
+
+@pytest.mark.slow
+@rows("row", ROWS)
+def test_the_verdict_of_a_person_on_every_answer(row: tuple[str, ...]) -> None:
+    judged(row)
+
+
+def judged(row: tuple[str, ...]) -> None:
     verdict, grader, gold, choices, answer, question = row
     options = tuple(filter(None, choices.split("|")))
     gold = json.dumps(gold.split("+")) if options and gold not in options else gold.replace("\\\\", "\\")
