@@ -122,6 +122,7 @@ WEAKENED: Mapping[Layer, Mapping[Promise, str]] = {
     },
     Layer.CPU_SHARES: {Promise.BOUNDED: "a session with many processes gets many shares of the processors"},
     Layer.INSPECTION: {
+        Promise.BOUNDED: "a session may keep thousands of mappings, each of which makes its own calls slower",
         Promise.UNDONE: (
             "a program that patches its runtime may keep shared memory, which no rollback reaches, and a mapped file "
             "(np.memmap) that a failed call replaced stays the one that it made"
