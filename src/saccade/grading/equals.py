@@ -175,7 +175,7 @@ def _without_words(text: str) -> str:
 
 
 def _is_word(run: str) -> bool:
-    """Whether letters are a word and no product of unknowns (`xy`, `nRT`), no function and no name such as `AB`."""
+    """Tell whether letters are a word: no product of unknowns (`xy`, `nRT`), function or name such as `AB`."""
     if re.fullmatch(FUNCTIONS, run) or _PRODUCT.fullmatch(run):
         return run in _SHORT_WORDS
     return (

@@ -404,7 +404,7 @@ def _same(left: Formula, right: Formula) -> bool:
 
 
 def _irrational(values: Sequence[complex]) -> bool:
-    """Whether this is a multiple of pi and not a short decimal near one."""
+    """Tell whether this is a multiple of pi and not a short decimal near one."""
     return abs(round(values[0].real, 6) - values[0]) > 1e-12 or not values[0]
 
 

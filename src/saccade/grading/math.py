@@ -411,7 +411,7 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
 
 
 def _is_no_number(text: str) -> bool:
-    """Whether a formula holds an unknown or is a point or a set: `x + 4`, `(a, 1)`."""
+    """Tell whether a formula holds an unknown or is a point or a set: `x + 4`, `(a, 1)`."""
     formula = read_formula(text)
     return formula is not None and (bool(formula.brackets) or (not formula.unit and len(set(formula.values)) > 1))
 
@@ -428,7 +428,7 @@ _SIX_PLACES: Final = 5e-7
 
 
 def _is_rounded(prediction: str, gold: str) -> bool:
-    """Whether one of two constants is a decimal of six places or more and the other one to within half a millionth."""
+    """Tell whether one of two constants is a decimal of six places or more, and the other within half a millionth."""
     first, second = read_formula(prediction), read_formula(gold)
     if first is None or second is None or first.brackets or second.brackets or first.unit != second.unit:
         return False

@@ -91,7 +91,7 @@ def with_digits(text: str) -> str:
 
 
 def says_another(text: str) -> bool:
-    """Whether a spelt number counts something in a text with digits; "the two lines" only names what was known."""
+    """Tell whether a spelt number counts something in a text with digits; "the two lines" only names what was known."""
     if any(form.search(text) for form in (_DOZEN, _AND_A_HALF, _A_HUNDRED)) or _OVER.sub(_over, text) != text:
         return True
     return any(
@@ -367,7 +367,7 @@ Time = tuple[int, int, int, str]
 
 
 def same_time(prediction: str, gold: str) -> bool:
-    """Whether both texts are the same time of day."""
+    """Tell whether both texts are the same time of day."""
     time = time_of(prediction)
     return time is not None and time == time_of(gold)
 

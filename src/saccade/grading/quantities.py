@@ -21,7 +21,6 @@ from saccade.grading.number_words import foreign_words_as_digits, roman, says_an
 # Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
 # date or name (`B12`) are not read; nor is `3,5`, since commas only group thousands, nor absurd lengths or exponents.
 
-MOST_DIGITS: Final = 60
 LARGEST_EXPONENT: Final = 300
 
 _INT: Final = r"[0-9]{1,60}"
@@ -219,7 +218,7 @@ def unit_named(word: str) -> Unit:
 
 
 def is_known(word: str) -> bool:
-    """Whether `word` is in the table."""
+    """Tell whether `word` is in the table."""
     return word.casefold() in _UNITS
 
 
@@ -629,7 +628,7 @@ _RECKONED_AFTER = re.compile(
 
 
 def _reckons_with_letters(text: str, number: Numeral) -> bool:
-    """Whether a letter or a bracket is reckoned with, or makes a point: `x + 4`, `4-x`, `4(x+1)`, `(a, 4)`."""
+    """Tell whether a letter or a bracket is reckoned with, or makes a point: `x + 4`, `4-x`, `4(x+1)`, `(a, 4)`."""
     signed = text[number.start] in "+-"
     before = text[: number.start].rstrip() + (text[number.start] if signed else "")
     return bool(_RECKONED_BEFORE.search(before) or _RECKONED_AFTER.match(text, number.end))

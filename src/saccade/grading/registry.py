@@ -89,7 +89,7 @@ def newest(recorded: str) -> str:
 
 
 def check_recorded(spec: str) -> None:
-    """Whether the grader that a record names is there; no code is run for it. Raises `RegistryError`."""
+    """Tell whether the grader that a record names is there; no code is run for it. Raises `RegistryError`."""
     GRADERS.load_recorded(GRADERS.split(spec)[0])
 
 

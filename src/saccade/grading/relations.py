@@ -141,7 +141,7 @@ def _statement(text: str) -> Statement:
 
 
 def _states(said: Said, text: str) -> bool:
-    """Whether there is more than one value: a relation, several values, or a part of the real line."""
+    """Tell whether there is more than one value: a relation, several values, or a part of the real line."""
     values = [value for one in said.all for side in one.sides for value in _values(side)]
     several = len(values) > 1 and all(map(_is_formula, values))
     special = _PLUS_MINUS.search(text) or _SPECIAL.search(text) or _BUILT.fullmatch(_plain_text(text).strip())
@@ -228,7 +228,7 @@ def _values(text: str) -> list[str]:
 
 
 def _holds(text: str, name: str) -> bool:
-    """Whether the letter of `name` occurs in `text`; a name of several letters (a word, `AB`) does not."""
+    """Tell whether the letter of `name` occurs in `text`; a name of several letters (a word, `AB`) does not."""
     match = NAME.fullmatch(name)
     letter = re.sub(r"['\s]", "", match["letter"]) if match else name
     return re.search(rf"(?<![A-Za-z\\]){re.escape(letter)}(?![A-Za-z_])", _spaced(text)) is not None
@@ -281,7 +281,7 @@ def _renamed(one: tuple[str, str], name: str) -> str:
 
 
 def _same_name(name: str, other: str, several: bool) -> bool:
-    """Whether two names may stand for one another: one is left out or a word, or a function and `y`."""
+    """Tell whether two names may stand for one another: one is left out or a word, or a function and `y`."""
     if several:
         name, other = _plain(name), _plain(other)
     matches = NAME.fullmatch(name), NAME.fullmatch(other)
@@ -313,7 +313,7 @@ def _functions_differ(theirs: _Solutions, ours: _Solutions) -> bool:
 
 
 def _same_point(point: Said, unknowns: _Solutions, same: Same) -> bool:
-    """Whether a point, `(1, 2)`, is that of several unknowns in the order of their names: `x = 1, y = 2`."""
+    """Tell whether a point, `(1, 2)`, is that of several unknowns in the order of their names: `x = 1, y = 2`."""
     parts = _coordinates(point.all[0].sides[0]) if len(point.all) == 1 and not point.all[0].signs else ()
     names = sorted(name for name, _ in unknowns)
     if not parts or len(parts) != len(names) or len({*names, ""}) <= len(names):
@@ -484,7 +484,7 @@ _Pair = tuple[str, str, str]
 
 
 def _matched(theirs: Iterable[_One], ours: Iterable[_One], same: Callable[[_One, _One], bool]) -> bool:
-    """Whether each has its like among the others, and none is left over."""
+    """Tell whether each has its like among the others, and none is left over."""
     rest = list(ours)
     for one in theirs:
         match = next((place for place, other in enumerate(rest) if same(one, other)), None)

@@ -43,7 +43,7 @@ class Tolerance:
         return type(self) is Tolerance and not self.relative and not self.absolute
 
     def holds(self, answer: Fraction, gold: Fraction) -> bool:
-        """Whether `answer` is near enough; the bound itself is near enough."""
+        """Tell whether `answer` is near enough; the bound itself is near enough."""
         return abs(answer - gold) <= max(abs(gold) * self.relative, self.absolute)
 
 
@@ -51,7 +51,7 @@ EXACT = Tolerance()
 
 
 def same_quantity(answer: Quantity, gold: Quantity, tolerance: Tolerance = EXACT) -> bool:
-    """Whether `answer` is `gold` within `tolerance`. "About 5" is never exactly 5."""
+    """Tell whether `answer` is `gold` within `tolerance`. "About 5" is never exactly 5."""
     if answer.about and tolerance.exact:
         return False
     return any(tolerance.holds(*values) for values in comparable(answer, gold))
@@ -151,7 +151,7 @@ def bare(text: str) -> str:
 
 
 def same_text(prediction: str, gold: str) -> bool:
-    """Whether both are the same words, or, for a gold answer that is a bare number, the same number."""
+    """Tell whether both are the same words, or, for a gold answer that is a bare number, the same number."""
     if bare(prediction) == bare(gold):
         return bare(gold) != "" or prediction.strip() == gold.strip()
     if same_time(prediction, gold):
@@ -169,7 +169,7 @@ def _measures(found: Quantity | None) -> bool:
 
 
 def starts_as_number(text: str) -> bool:
-    """Whether `text` is a number with what may follow one, and no name with a number in it, such as "Top 5"."""
+    """Tell whether `text` is a number with what may follow one, and no name with a number in it, such as "Top 5"."""
     return re.match(r"[-+~]?\s?[$€£¥]?\s?-?\.?[0-9]", bare(text)) is not None
 
 
@@ -366,7 +366,7 @@ _ASKS_KIND = re.compile(
 
 
 def _same(said: str, gold: str) -> bool:
-    """Whether both are the same text, apart from a leading article, hyphens between words, and the form of a date."""
+    """Tell whether both are the same text, apart from a leading article, hyphens, and the form of a date."""
     if same_text(said, gold) or _written_alike(said, gold):
         return True
     first, second = (_HYPHEN.sub(" ", without_article(text)) for text in (said, gold))

@@ -247,7 +247,7 @@ def _open(text: str) -> int:
 
 
 def _is_rounded(exact: str, decimal: str) -> bool:
-    """Whether a decimal is the value that the formula before it comes to, rounded."""
+    """Tell whether a decimal is the value that the formula before it comes to, rounded."""
     if re.search(r"[0-9][.,][0-9]", decimal) is None or _RELATION.search(decimal):
         return False
     values = [read_formula(cut(one, _EQUAL)[-1].replace(",", ".")) for one in (exact, decimal)]
@@ -266,14 +266,14 @@ def _listed(runs: Sequence[_Run], text: str) -> list[_Run]:
 
 
 def _works_out(formulas: Sequence[str]) -> bool:
-    """Whether the last formula holds letters in its value and the others give them: `b = 1, y = 2x + 1`."""
+    """Tell whether the last formula holds letters in its value and the others give them: `b = 1, y = 2x + 1`."""
     values = [read_formula(sides[1]) if len(sides := cut(one, _EQUAL)) == 2 else None for one in formulas]
     constant = [value is not None and len(set(value.values)) == 1 for value in values]
     return all(constant[:-1]) and values[-1] is not None and not constant[-1]
 
 
 def _is_alone(sentence: str, runs: Sequence[_Run], so: int) -> bool:
-    """Whether the last formula is the only one of its clause, and what stands before it makes it no bound."""
+    """Tell whether the last formula is the only one of its clause, and what stands before it makes it no bound."""
     start, end = runs[-1]
     begin = max(so, *(found.end() for found in _BREAK.finditer(sentence, 0, start)), 0)
     if any(run[0] >= begin for run in runs[:-1]) or BOUND_BEFORE.search(sentence[:start]):
@@ -308,7 +308,7 @@ def _is_constant(text: str) -> bool:
 
 
 def _names(head: str, question: str) -> bool:
-    """Whether a first side is a name, or words, or what the question asks for."""
+    """Tell whether a first side is a name, or words, or what the question asks for."""
     runs = _runs(head, names=True)
     name = head[runs[-1][0] :].strip() if runs and runs[-1][1] == len(head) else ""
     if not name or is_name(name) or _OPERATOR.match(name) or _POINT.match(name):
@@ -333,7 +333,7 @@ def _names(head: str, question: str) -> bool:
 
 
 def _filled_in(head: str, sides: Sequence[str]) -> bool:
-    """Whether the second side is the first one with numbers for its letters: `(n - 2) · 180 = 3 · 180 = 540`."""
+    """Tell whether the second side is the first one with numbers for its letters: `(n - 2) · 180 = 3 · 180 = 540`."""
     form = re.sub(r"\([a-z][-+][0-9]\)|[a-z]", "0", tight(head))
     return len(sides) > 2 and "(" in head and form == re.sub("^[0-9]+", "0", tight(sides[1]))
 
