@@ -276,7 +276,7 @@ def reproduce(claim: Claim, settings: Reproduction, out: Path, watch: ReproduceC
     claim.check(settings, arms)
     expectations = claim.expectations(settings)
     watch.says(expected(claim, expectations))
-    continued(out, settings, may_differ={"minutes", "processes", "seeds"})
+    continued(out, settings, may_differ={"minutes", "processes", "seeds"}, kept=("start", "arms", "plan.json"))
     trial = _Trial(Places(out, settings), watch)
     plan = trial.prepare(arms, began)
     for seed in settings.seeds:

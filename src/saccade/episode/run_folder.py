@@ -294,29 +294,35 @@ def _outcome(execution: Execution) -> tuple[object, ...]:
 
 SETTINGS = "settings.toml"
 _KEPT = (TRAJECTORIES, UNFINISHED, "tasks.jsonl")
+"""Files and folders that exist once an episode was begun, or a picture was asked about."""
 REJECTED = "rejected.jsonl"
 """File of a run of synthesis with the jobs whose trajectories were not wanted; they are not tried again."""
-"""Files and folders that exist once an episode was begun, or a picture was asked about."""
 
 S = TypeVar("S", bound=Settings)
 
 
-def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> RunFolder:
+def continued(
+    root: Path, settings: Settings, *, may_differ: Collection[str] = (), kept: Collection[str] = ()
+) -> RunFolder:
     """Return the folder of a run, new or to be continued, with `settings` saved in it; a torn last line is cut off.
+
+    A run that kept nothing may be begun anew with any settings; `kept` names further files and folders that count.
 
     Raises `SettingsError`: it was made with other settings (names what differs but for `may_differ`), or it holds
     another command's run, or a file of the user's code is another now; `RecordError`: its trajectories cannot be read.
     """
-    check_continued(root, settings, may_differ=may_differ)
+    check_continued(root, settings, may_differ=may_differ, kept=kept)
     folder = mended(root)
     save_settings(settings, root / SETTINGS)
     return folder
 
 
-def check_continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> None:
+def check_continued(
+    root: Path, settings: Settings, *, may_differ: Collection[str] = (), kept: Collection[str] = ()
+) -> None:
     """Raises `SettingsError` as `continued` does, and changes nothing."""
     saved, lines = root / SETTINGS, root / TRAJECTORIES
-    if saved.exists() and not came_to_nothing(root):
+    if saved.exists() and (not came_to_nothing(root) or any((root / name).exists() for name in kept)):
         _check(root, saved_settings(type(settings), root), settings, may_differ)
     elif lines.exists():
         raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
