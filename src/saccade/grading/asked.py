@@ -502,22 +502,27 @@ def _words(text: str) -> list[str]:
 # Groups of thousands by points, in the languages that write them so, and scales that the question asks in.
 
 _DOTTED = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?![0-9]|[.,][0-9])")
+_COMMA = re.compile(r"(?<![\w.,])([0-9]{1,6}),(?=[0-9]{1,2}\s[^\W\d_]|[0-9]{1,2}\s?[€₽₺₫₴%°])")
+"""The comma of a decimal, with what it counts behind it."""
 _BY_POINTS = re.compile(r"(?<![\w.,])[0-9]+\.(?:[0-9]{1,2}|[0-9]{4,})(?![\w.])|(?<![\w.,])0\.[0-9]")
 _COUNTED = re.compile(rf"\s(?!{MEASURE}|(?:{'|'.join(SCALES_ABROAD)})\b)[^\W\d_]+|\s?[€₽₺₫₴$]", re.IGNORECASE)
 _CURRENCY = re.compile(r"(?:[$€£₽₺₫₴]|Rp)\s?\Z")
 
 
 def in_one_notation(answer: str, question: str, whole: bool) -> str:
-    """Close up the groups in `1.500 Besucher`; where a `whole` number of thousands is right, those of any number.
+    """Close up the groups in `1.500 Besucher`, write `4,50 zł` with a point.
+
+    Where a `whole` number of thousands is right, the groups of any number are closed up.
 
     Not where decimals of the answer are written with a point.
     """
     answer = re.sub(r"\bRp\.?\s?(?=[0-9])", "Rp ", answer)
-    if not _DOTTED.search(answer) or _BY_POINTS.search(answer):
+    if not (_DOTTED.search(answer) or _COMMA.search(answer)) or _BY_POINTS.search(answer):
         return answer
     code = "id" if "Rp " in answer else written_in(answer[-2 * _LONGEST :]) or written_in(question)
     if not code or not (LANGUAGES[code].comma or code == "id"):
         return answer
+    answer = _COMMA.sub(r"\1.", answer) if not _DOTTED.search(answer) else answer
 
     def closed(match: re.Match[str]) -> str:
         said = whole or _COUNTED.match(answer, match.end()) or _CURRENCY.search(answer[: match.start()][-3:])

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
+from saccade.grading.clean import LONGEST_ANSWER, clean
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.languages import (
     AND,
@@ -24,6 +25,8 @@ from saccade.grading.languages import (
     DENIES,
     DOUBT,
     NOT_THE_OTHER,
+    asks_what_is_false,
+    in_what_is_asked,
     is_english,
     without_seeming,
     written_in,
@@ -354,6 +357,9 @@ class ChoiceGrader:
         if not golds:
             raise unreadable(task, "choice of it")
         options = options_of(task.choices, task.question)
+        listed = None if answer is None or len(answer) > LONGEST_ANSWER else _ticked(clean(answer), options)
+        if answer is not None and len(answer) <= LONGEST_ANSWER and listed is None:
+            answer = in_what_is_asked(answer, task.question, task.choices)
         if len(golds) > 1:
             return self._grade_set(answer, task, frozenset(map(task.choices.index, golds)), options)
         gold = golds[0]
@@ -364,6 +370,8 @@ class ChoiceGrader:
             answer = whole = rest
         if whole is not None and _CROSSED_OUT.search(whole) and _LABEL_OF.search(rest := _CROSSED_OUT.sub("", whole)):
             answer = whole = rest.strip()
+        if whole is not None and (rest := _without_list(whole, options)) != whole:
+            answer = whole = rest
         ticked = None if whole is None else _ticked(whole, options)
         if ticked is not None and len(ticked) == 1:
             return _compare_choice(ticked[0], gold, options)
@@ -401,6 +409,16 @@ class ChoiceGrader:
         return len(chosen & gold) / len(chosen | gold)
 
 
+def _without_list(text: str, options: AnswerOptions) -> str:
+    """Drop the lines that go through all options in their order, if one follows that is none of them."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    places = [options.index(found["label"]) if (found := _ITEM.match(line)) else None for line in lines]
+    listed = [place for place in places if place is not None]
+    goes_through = listed == list(range(len(options.texts))) and len(listed) > 2 and places[-1] is None
+    return "\n".join(line for line, place in zip(lines, places, strict=True) if place is None) if goes_through else text
+
+
+_ITEM = re.compile(r"[\s>*-]{0,6}[(\[]?(?P<label>[A-Z])(?:[)\]]|\*{0,2}[.:])[*\s]")
 _LETTERS_ALONE = re.compile(r"[\s*]{0,4}[A-Z]{2,8}[\s*.]{0,4}")
 _WRONG_LEAD = re.compile(
     rf"^(?-i:[^\nA-Z.,;!?]){{0,30}}(?:{SAID_WRONG.pattern})(?-i:[^\nA-Z.,;!?]){{0,15}}:?\s*\n\W{{0,9}}(?-i:[A-Z]{{1,8}})\W*\Z",
@@ -530,6 +548,9 @@ def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
     signs = list(_SIGN_OF.finditer(text))
     if len(labels) < 2 or len(signs) < len(labels) or len({found["label"] for found in labels}) < len(labels):
         return None
+    false = asks_what_is_false(options.question, options.texts)
+    if false and any(sign[0][0] in "✗✘❌✕☒×[✓✔✅☑" for sign in signs):
+        return None  # a tick may say that it is true, or that it is an answer
     first = text.rfind("\n", 0, labels[0].start()) + 1
     before = any(sign.start() < labels[0].start() and sign.start() >= first for sign in signs)
     starts = [first if before else labels[0].start()]
@@ -540,7 +561,7 @@ def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
         kinds = {sign["yes"] is not None for sign in signs if start <= sign.start() < end}
         if len(kinds) != 1:
             return None
-        ticked += [found["label"]] if kinds == {True} else []
+        ticked += [found["label"]] if kinds == {not false} else []
     return tuple(ticked)
 
 

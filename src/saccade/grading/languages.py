@@ -82,6 +82,8 @@ class Language:
     letter, and `=1` at the end gives the unit where the form names it."""
     odd: str = ""
     """Numbers that follow no rule, with their values: `veintiuno/veintiún=21`."""
+    untrue: str = ""
+    """Words, or their beginnings, that say of a statement that it is false, with their opposites: `falsch=richtig`."""
     tail: str = ""
     """What ends a sentence behind its answer, where the verb comes last."""
     spaced: bool = True
@@ -305,6 +307,58 @@ def in_english(text: str) -> str:
         if language.comma and text != before:
             text = _ANSWERED.sub(lambda match: match[0].replace(",", "."), text)
     return head + text
+
+
+_UNTRUE: Final = "incorrect=correct|inaccurate=accurate|untrue=true|false=right|wrong=right|invalid=valid"
+_NOT: Final = r"\b(?:not|nicht|no|non|pas|não|не|nie|niet|inte|ikke|nu)\s(?:es\s|è\s|é\s|este\s)?"
+
+
+@cache
+def _opposites(code: str) -> tuple[re.Pattern[str], dict[str, str]]:
+    """Return the form of what says that a statement is false, in English and one language, and its opposites."""
+    pairs = dict(pair.split("=") for pair in f"{_UNTRUE}|{LANGUAGES[code].untrue if code else ''}".split("|") if pair)
+    words, rights = ("|".join(map(re.escape, sorted(some, key=len, reverse=True))) for some in (pairs, pairs.values()))
+    before = "" if code and not LANGUAGES[code].spaced else _BEFORE
+    return re.compile(rf"{before}(?P<word>{words})|{_NOT}(?={rights})", re.IGNORECASE), pairs
+
+
+@lru_cache(maxsize=4096)
+def _untrue_in(question: str) -> str | None:
+    """Return the code of the language in which a question asks for what is false, empty for English; else None."""
+    script = next((code for code, sign in _SCRIPTS if re.search(sign, question)), written_in(question))
+    return next((code for code in (script, "", *LANGUAGES) if _opposites(code)[0].search(question)), None)
+
+
+def asks_what_is_false(question: str, options: Sequence[str]) -> bool:
+    """Tell whether a question asks for the false one of its options, of which none speaks of false things itself."""
+    code = _untrue_in(question)
+    return code is not None and not any(map(_opposites(code)[0].search, options))
+
+
+def in_what_is_asked(answer: str, question: str, options: Sequence[str]) -> str:
+    """Return "the false one is B" as "the right one is B" where the question asks for what is false.
+
+    Sentences that say so of several things, or name no letter, stay.
+    """
+    if not asks_what_is_false(question, options):
+        return answer
+    form, pairs = _opposites(_untrue_in(question) or "")
+
+    def turned(match: re.Match[str]) -> str:
+        said = match[0]
+        if len(form.findall(said)) != 1 or not re.search(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", said):
+            return said
+        return form.sub(lambda found: pairs.get((found["word"] or "").casefold(), ""), said)
+
+    return re.sub(r"[^\n.!?;。]+", turned, answer)
+
+
+_SCRIPTS: Final = (
+    ("ja", "[\u3040-\u30ff]"),
+    ("ko", "[\uac00-\ud7a3]"),
+    ("th", "[\u0e00-\u0e7f]"),
+    ("zh", "[\u3400-\u9fff]"),
+)
 
 
 @cache

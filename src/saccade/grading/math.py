@@ -248,11 +248,16 @@ def _said(candidate: str) -> object:
 
 def _best(prediction: str, golds: Sequence[str]) -> Verdict:
     """Give the verdict by the accepted answer that is met, or else by the first."""
-    prediction, golds = _OR_ABROAD.sub(" or ", prediction), [_OR_ABROAD.sub(" or ", gold) for gold in golds]
+    prediction = _OR_ABROAD.sub(" or ", _NOT_THE_OTHER.sub("", prediction))
+    golds = [_OR_ABROAD.sub(" or ", gold) for gold in golds]
     verdicts = [_compare(prediction, gold) for gold in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
 
+_NOT_THE_OTHER = re.compile(
+    r"(?<=[\w$)}\]*]),\s(?:(?:and|und|et|y|e)\s)?(?:not|nicht|non|pas|no|não|не|niet)\s(?=[$\\0-9(\[{-])(?:\\[a-z]+|[A-Za-z](?![A-Za-z])|[^,;:=A-Za-z]){1,60}\Z"
+)
+"""Another value, named behind the answer only to be denied: "1/2, not 2"."""
 _OR_ABROAD = re.compile(
     r"(?<=[$0-9})])\s?(?:\b(?:oder|ou|o|или|або|lub|of|eller|atau|hoặc|veya)\b|或者?|または|또는|या)\s?(?=[$\\A-Za-z(0-9-])"
 )

@@ -100,6 +100,8 @@ class YearGrader:
 _ANY_YEAR = re.compile(r"(?<![0-9.,])(?:1[89]|20)[0-9]{2}(?![0-9])")
 _REMARK = re.compile(r"(?<=[^\s(])\s?\([^()0-9]{20,200}\)\W*\Z")
 """A remark of words in brackets at the end, which may hold number words: "-2 °C (it stands two marks below zero)"."""
+_SCALE = re.compile(r"\s(?:on|of)\s(?:the|a|its)\s[0-9.]{1,9}\s?(?:-|to)\s?[0-9.]{1,9}\s?\S{0,9}\s(?:scale|range)\b")
+"""What a hand points along, which is no reading: "0.36 A on the 0-0.6 A scale"."""
 _QUOTED = re.compile(r"[\"“„«「‘']([^\W\d_][^\"“”„»」’'\n0-9]{1,40})[\"”“»」’']")
 _LONGEST = 20_000
 """Characters of an answer beyond which the question is not asked."""
@@ -121,7 +123,7 @@ def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
         return compare(told)
 
     def meant(text: str) -> str:
-        text = _REMARK.sub("", text) if DOUBT.search(text) is None else text
+        text = _SCALE.sub("", _REMARK.sub("", text)) if DOUBT.search(text) is None else text
         if quantity(text) is not None and not asks_year(task.question):
             return text
         one_year = not asks_year(task.question) or len(set(_ANY_YEAR.findall(text))) < 2

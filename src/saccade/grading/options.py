@@ -256,8 +256,8 @@ class AnswerOptions:
             words = re.sub(r"'s\b", "", self.words[index])
             if len(words) < 2 or not words[0].isalpha():
                 continue  # single letters and numbers turn up in any sentence
-            edges = ("", "") if UNSPACED.match(words) else (r"(?<![\w-])(?:[وبفل]?ال)?", r"(?![\w-])")
-            form = re.escape(words).join(edges)
+            before = "" if UNSPACED.match(words) else r"(?<![\w-])(?:[وبفل]?ال)?"
+            form = before + re.escape(words) + ("" if UNSPACED.match(words[-1]) else r"(?![\w-])")
             spots = list(re.finditer(form, rest))
             if any(not alone or _stands_alone(rest, spot, self.asked) for spot in spots):
                 found.add(index)

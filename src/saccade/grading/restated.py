@@ -245,7 +245,8 @@ def fills_in(sentence: str, gold: str, question: str) -> bool:
         begin -= 1
     rest = [*tokens[:begin], *tokens[place + len(wanted) :]]
     rest = _telling(" ".join(rest), abroad)
-    if bool(_BY.intersection(known)) != bool(_BY.intersection(tokens) - set(wanted)):
+    by = _BY - {"da"} if written_in(question) == "pt" else _BY  # "of the"
+    if bool(by.intersection(known)) != bool(by.intersection(tokens) - set(wanted)):
         return False
     is_only = _IS_ONLY.fullmatch(asked) is not None
     if (is_only or " of " in asked) and place and _telling(" ".join(tokens[place + len(wanted) :]), abroad):

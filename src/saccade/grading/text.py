@@ -206,7 +206,7 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _FURTHER: Final = re.compile(
-    r"(?:(?:known|pointing|called|named|labell?ed|titled|dated|addressed|written|painted|made|signed|directed|published|located|played|set|scheduled|caused|driven|earliest|latest|first|last"
+    r"(?:(?:known|painted\sin|pointing|called|named|labell?ed|titled|dated|addressed|written|painted|made|signed|directed|published|located|played|set|scheduled|caused|driven|earliest|latest|first|last"
     r"|on|la|le|der|zu|datiert|datée?|fechad[oa]|dirigid[oa]|adressée?|(?:issued|released|produced|manufactured|built|taken|shot|drawn|designed|developed|sponsored|hosted|organi[sz]ed|sold|owned|operated|approved|sent|invented|discovered)(?=\s(?:by|in|at|on)\s))\s)?(?:(?:at|to|by|on|in|from|as|of|um|am|à|a\slas|às|alle|las|les|в|o|om|kl\.?|saat|lúc|pukul)\s)?",
     re.IGNORECASE,
 )
@@ -245,7 +245,7 @@ _EITHER = re.compile(
 _O_IS_OR: Final = ("es", "it", "")
 _NOT_BUT = re.compile(r"not\s(?:an?\s|the\s)?[^,.;]{1,60}?,?\sbut\s(?P<said>[^,.;]{1,80})[.!]?", re.IGNORECASE)
 _ARTICLE = re.compile(
-    r"\A(?:l'(?=[^\W\d_]{2})|(?:(?:to|on|at|in)\s)?the\s(?=(?:left|right|top|bottom|middle|cent(?:er|re))\Z)|(?:an?|eine?|einen|einem|un|una|une|uno|um|uma|een|ett?|en|egy|ένας?|μια|μία|sebuah|seekor|seorang|một\s(?:chiếc|con|cái|quả|cây|bức|tòa|ngôi|ngọn)|एक)\s(?=[^\W\d_]{2})"
+    r"\A(?:l'(?=[^\W\d_]{2})|a\s(?:pair\sof|bright|vivid)\s(?=[^\W\d_]{2})|(?:(?:to|on|at|in)\s)?the\s(?=(?:left|right|top|bottom|middle|cent(?:er|re))\Z)|(?:an?|eine?|einen|einem|un|una|une|uno|um|uma|een|ett?|en|egy|ένας?|μια|μία|sebuah|seekor|seorang|một\s(?:chiếc|con|cái|quả|cây|bức|tòa|ngôi|ngọn)|एक)\s(?=[^\W\d_]{2})"
     r"|the\s(?=[^\W\d_]+\s)|(?:el|la|le|les|der|die|das|il|lo|o|de|het)\s(?=[^\W\d_]+(?:\s|\Z)))",
     re.IGNORECASE,
 )
@@ -450,7 +450,7 @@ def _without_remarks(prediction: str, gold: str) -> Iterator[str]:
 
 
 _NOT_THE_OTHER = re.compile(
-    r",\s(?:and\s)?(?:not|nicht|pas|não|не|niet|nie|inte|ikke|non|no)\s(?:(?i:an?|the|eine?n?|der|die|das|une?|la|le|el|um|uma|il)\s|(?=[A-ZÀ-ÞЀ-Я0-9\"']))"
+    r";\s(?:it|this|that|he|she)\s(?:is\snot|isn't)\s(?:an?\s)?[^,.;:?!]{1,40}[.!]?\Z|,\s(?:and\s)?(?:not|nicht|pas|não|не|niet|nie|inte|ikke|non|no)\s(?:(?i:an?|the|eine?n?|der|die|das|une?|la|le|el|um|uma|il)\s|(?=[A-ZÀ-ÞЀ-Я0-9\"']))"
     r"[^,.;:?!]{1,40}[.!]?\Z|,?\s?(?:而不是|而非)[^,.;:?!]{1,30}[.!]?\Z"
 )
 """Another thing, named behind an answer only to be denied: "a kite, not a balloon"."""

@@ -339,7 +339,7 @@ def _filled_in(head: str, sides: Sequence[str]) -> bool:
 
 
 _OPERATOR = re.compile(
-    r"(?:\\?det|\\?dim|tr)\b|∇|\\nabla|\\(?:i?int|oint|sum|prod|lim)(?![A-Za-z])|[A-Z]\^\{?(?:-1|T)\}?\Z"
+    r"(?:\\?det|\\?dim|tr)\b|[∇∫∬∮∑∏]|\\nabla|\\(?:i?int|oint|sum|prod|lim)(?![A-Za-z])|[A-Z]\^\{?(?:-1|T)\}?\Z"
     r"|[A-Z]_?\{?\s?(?:△|\\triangle)\s?[A-Z]{3}\}?\Z|[A-Za-z]_\{[^{}=]{1,24}\}\Z"
 )
 _FUNCTIONS_ABROAD: Final = {
@@ -362,6 +362,7 @@ def _bare(text: str) -> str:
     for letter, name in _GREEK.items():
         text = text.replace(f"\\{name}", letter)
     text = re.sub(r"(sin|cos|tan|cot|log|ln)\s?\(\s?([\w∠]{1,9})\s?\)", r"\1 \2", text.replace("\\", ""))
+    text = re.sub(r"(?<![A-Za-z])(c?)tg(?![A-Za-z])", lambda found: "cot" if found[1] else "tan", text)
     return tight(re.sub(r"(sin|cos|tan|cot|log|ln)\s", r"\1", text))
 
 

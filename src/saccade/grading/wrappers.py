@@ -144,6 +144,8 @@ _ENTRY, _COUNT_ENTRY = (
     re.compile(rf"(?<!\\)(?P<quote>[\"'])(?:{keys})(?P=quote)\s{{0,9}}:\s{{0,9}}(?P<value>{_VALUE})", re.IGNORECASE)
     for keys in (_KEYS, "count|total|result|value")
 )
+_ONLY_ENTRY = re.compile(rf"\s*(?:```\w*\s)?\s*\{{\s*\"\w{{1,40}}\"\s?:\s?(?P<value>{_VALUE})\s*\}}\s*(?:```\s*)?")
+"""An object of one pair, whatever its key: `{"mass_g": 250}`."""
 _OBJECT = re.compile(r"\{\s{0,99}[\"'][^\"'\n]{1,60}[\"']\s{0,9}:")
 _CALL = re.compile(r"\bfinal_answer\(\s?(?:answer\s?=\s?)?(?P<value>[^()\n]{1,200}|[\"'].{1,400}?[\"'])\s?\)")
 _MOST: Final = 64
@@ -157,6 +159,7 @@ def stated_in_json(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start and end of an object, and the text of its answer; also of smolagents' `final_answer(...)`."""
     entries = list(_ENTRY.finditer(text)) if _OBJECT.search(text) is not None else []
     entries = entries or (list(_COUNT_ENTRY.finditer(text)) if text.lstrip().startswith(("{", "```")) else [])
+    entries = entries or list(filter(None, [_ONLY_ENTRY.fullmatch(text)]))
     for entry in entries[-_MOST:]:
         start, end = text.rfind("{", 0, entry.start()), text.find("}", entry.end())
         yield max(start, 0), len(text) if end < 0 else end, _value(entry["value"])

@@ -138,7 +138,9 @@ def asserts(text: str) -> bool | None:
     last = _LAST.fullmatch(plain)
     if last is None and 1 < len(words := plain.split()) < 4 and DOUBT.search(" ".join(words[:-1])) is None:
         return _SINGLE.get(assertion_in_english(words[-1]))  # "enfin non"
-    if last is None or DOUBT.search(last["before"]) or _EITHER.search(last["before"]):
+    if last is None or _EITHER.search(last["before"]):
+        return None
+    if DOUBT.search(last["before"]) and not last["before"].endswith(": "):  # "not in every year: no"
         return None
     return last["word"] in _YES
 
