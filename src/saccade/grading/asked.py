@@ -99,23 +99,39 @@ def told_first(text: str, question: str) -> str | None:
         return None
     plain, asked, found, left = read
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
-    way = _part(plain, found, asked) or whole or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
-    way = way or _total(plain, left, asked)
+    way = _part(plain, found, asked) or whole or _total(plain, left, asked)
+    way = way or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
     return _alone(plain, found, way[0]) if len(way) == 1 else None
 
 
 def _total(plain: str, left: Sequence[Numeral], asked: str) -> list[Numeral]:
-    """Return the last number where it is said to be the total of the others: "3 red, 4 blue and 2 black, 9 in all"."""
+    """Return the last number where it is said to be the total of the others: "3 red, 4 blue and 2 black, 9 in all".
+
+    Where the question asks for one of the parts, that one.
+    """
     *parts, last = left
     lead = plain[parts[-1].end : last.start] if len(parts) > 1 else ""
     adds_up = sum(part.value for part in parts) == last.value
-    if not adds_up or not _TOTAL.search(lead) or DOUBT.search(plain):
+    if not adds_up or not (_TOTAL.search(lead) or _IN_ALL.match(plain, last.end)) or DOUBT.search(plain):
         return []
-    own = _words(plain[parts[0].end : last.start]) + [plain[: part.start].rstrip()[-2:] for part in parts]
-    one_is_asked = any(word not in plain[last.end :] and _asks_about(word, asked) for word in own)
-    return [] if one_is_asked else [last]
+    counted = [_content(plain[one.end : other.start], False) for one, other in pairwise(left)]
+    told = [{after, plain[: part.start].rstrip()[-2:]} for part, after in zip(parts, counted, strict=True)]
+    keys = [{word[0] if UNSPACED.match(word) else word for word in words if word} for words in told]
+    every = set.intersection(*keys)  # "3 red books, 4 blue books": what all of them are is what the total counts
+    meant = [
+        part
+        for part, words in zip(parts, told, strict=True)
+        if any(
+            word and not {word, word[0]} & every and word not in plain[last.end :] and _asks_about(word, asked)
+            for word in words
+        )
+    ]
+    return meant or [last]
 
 
+_IN_ALL = re.compile(
+    r"(?:\s[^\W\d_]+)?\s(?:in\s(?:all|total)|altogether|insgesamt|en\stotal|in\stotale|no\stotal|au\stotal)\b", re.I
+)
 _TOTAL = re.compile(
     r"[,;.:,，;;。]\s?[^,;.:]{0,12}(?:一共|总共|總共|共计|共計|合计|合計|全部で|\b(?:in\stotal|a\stotal\sof|insgesamt|zusammen|en\stotal|au\stotal|en\stout"
     r"|no\stotal|ao\stodo|in\stotale|in\stutto|всего|итого|разом|усього|łącznie|razem|celkem|in\stotaal|totalt|toplam|tổng\scộng|total)\b|모두|총)"
