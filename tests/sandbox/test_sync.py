@@ -17,9 +17,18 @@ from saccade.errors import SandboxClosedError, SandboxError
 from saccade.record.execution import Status
 from saccade.sandbox.sync import SyncSandbox
 
+_others: set[int | None] = set()
+
+
+@pytest.fixture(autouse=True)
+def _before() -> None:
+    """What earlier tests in this process keep in the background is none of these tests' threads."""
+    _others.clear()
+    _others.update(thread.ident for thread in threading.enumerate())
+
 
 def sync_threads() -> int:
-    return sum(thread.name.startswith("saccade-sync") for thread in threading.enumerate())
+    return sum(t.name.startswith("saccade-sync") and t.ident not in _others for t in threading.enumerate())
 
 
 def test_the_whole_interface() -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import concluded
-from saccade.grading.languages import DOUBT, LANGUAGES, SCALES_ABROAD, common_words, written_in
+from saccade.grading.languages import DOUBT, LANGUAGES, SCALES_ABROAD, WAIT, common_words, without_seeming, written_in
 from saccade.grading.number_words import foreign_words_as_digits, with_digits
 from saccade.grading.quantities import (
     AMONG,
@@ -95,13 +95,24 @@ def told_first(text: str, question: str) -> str | None:
     "There are 4 cats. Three sit and one sleeps"; "37 people prefer tea, 25 coffee". None where it may be another.
     """
     read = _numbers(text, question)
-    if read is None or len(read[2]) < 2 or asks_year(question):
+    if read is None or len(read[2]) < 2 or asks_year(question) or _CORRECTS.search(text):
+        return None
+    if without_seeming(text) != text:  # "at first there seem to be 11, but …"
         return None
     plain, asked, found, left = read
+    if (worked := _WORKED.search(plain)) is not None and found[-1].start == worked.start("value"):
+        return plain[worked.start("value") :]
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
     way = _part(plain, found, asked) or whole or _total(plain, left, asked)
     way = way or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
     return _alone(plain, found, way[0]) if len(way) == 1 else None
+
+
+_CORRECTS = re.compile(rf"[.!?…]\s(?:{WAIT}|wait|actually|hmm|no,)", re.IGNORECASE)
+_WORKED = re.compile(
+    r"(?<![0-9.,=])[0-9]+(?:\.[0-9]+)?(?:\s?[-+*/×·÷]\s?[0-9]+(?:\.[0-9]+)?)+\s?=\s?(?P<value>[0-9]+(?:\.[0-9]+)?)(?:\s?[^\W\d_]{1,12})?[.!\s]*\Z"
+)
+"""A calculation at the end: "he walks 500 m, then 700 m, 500 + 700 = 1200 m"."""
 
 
 def _total(plain: str, left: Sequence[Numeral], asked: str) -> list[Numeral]:
@@ -518,8 +529,8 @@ def _words(text: str) -> list[str]:
 # Groups of thousands by points, in the languages that write them so, and scales that the question asks in.
 
 _DOTTED = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?![0-9]|[.,][0-9])")
-_COMMA = re.compile(r"(?<![\w.,])([0-9]{1,6}),(?=[0-9]{1,2}\s[^\W\d_]|[0-9]{1,2}\s?[€₽₺₫₴%°])")
-"""The comma of a decimal, with what it counts behind it."""
+_COMMA = re.compile(r"(?<![\w.,])([0-9]{1,6}),(?=[0-9]{1,2}(?![0-9]|[.,][0-9]|\s?[,;]\s?[0-9]))")
+"""The comma of a decimal."""
 _BY_POINTS = re.compile(r"(?<![\w.,])[0-9]+\.(?:[0-9]{1,2}|[0-9]{4,})(?![\w.])|(?<![\w.,])0\.[0-9]")
 _COUNTED = re.compile(rf"\s(?!{MEASURE}|(?:{'|'.join(SCALES_ABROAD)})\b)[^\W\d_]+|\s?[€₽₺₫₴$]", re.IGNORECASE)
 _CURRENCY = re.compile(r"(?:[$€£₽₺₫₴]|Rp)\s?\Z")

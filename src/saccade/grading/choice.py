@@ -393,10 +393,13 @@ class ChoiceGrader:
             return Verdict(credit, f"options {names}", prediction)
 
         whole = None if answer is None else in_final_part(without_question(answer, task.question))
-        if whole is not None and _read_set(whole, options) is not None:
-            return compare(whole)
         *working, last = ("" if whole is None else whole).strip().split("\n")
         said = "\n".join(working).rstrip()
+        concludes = _LETTERS_SAID.search(last) and _SAYS_MORE.search(last) and not _ITEM.match(last)
+        if said and concludes and _ticked(whole or "", options) is None and _read_set(last, options) is not None:
+            return compare(last)
+        if whole is not None and _read_set(whole, options) is not None:
+            return compare(whole)
         if whole and _WRONG_LEAD.search(whole) and not SAID_WRONG.search(task.question):
             return unread("names options that are wrong", whole)
         if said.endswith((".", "!", "。")) and _LETTERS_ALONE.fullmatch(last) and not _LETTERS_SAID.search(said):
@@ -425,6 +428,7 @@ _WRONG_LEAD = re.compile(
     re.I | re.M,
 )
 _LETTERS_SAID = re.compile(r"(?<![A-Za-z])[A-Z]{1,8}(?![A-Za-z])")
+_SAYS_MORE = re.compile(r"[^\W\d_A-Z]{2}")
 
 
 def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
@@ -434,7 +438,7 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
         return frozenset(index for index in map(options.index, ticked) if index is not None) or None
     if len(prediction) > _LONGEST_SET:
         return None
-    plain = _without_wrong(options.plain(_ITEM_NUMBER.sub("", prediction)))
+    plain = _without_wrong(options.plain(_IN_NOTES.sub("", _ITEM_NUMBER.sub("", prediction))))
     told = _restated(plain, options)
     if told is not None and len(told) > 1:
         return told
@@ -461,6 +465,10 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     return None if single is None else frozenset({single})
 
 
+_IN_NOTES = re.compile(
+    r"(?<=(?<![A-Za-z])[A-H])\s?\((?=[^()]*[^\W\d_]{2})[^()]{2,80}\)(?=\s?(?:,|;|\.|und\b|and\b|et\b|y\b|e\b|и\b|i\b|和|$))"
+)
+"""What a letter names, in brackets behind it: "A (12 June), B (Salle Molière)"."""
 _CLAUSES = re.compile(rf"[.;!?]\s+|\n+|(?={CONTRAST}|(?:,\s?|\s)(?:{NOT_THE_OTHER}))", re.IGNORECASE)
 _OPPOSITE = re.compile(
     r"\b(?:below|under|less|fewer|smaller|lower|outside|unter|weniger|kleiner|menos|menor|debajo|moins|sous|meno|sotto|меньше|ниже|под|other)"

@@ -247,7 +247,9 @@ _NAMED: Final = r"(?-i:(?<![A-Za-z])[(\[]?(?:[A-Z]|[0-9]{1,6})[)\]]?(?![A-Za-z0-
 
 
 _ENGLISH_ROW: Final = Language(
-    *("",) * 12, but="but|however|really|actually", seems="looks? like|looked like|seem(?:s|ed)|appear(?:s|ed)|at first"
+    *("",) * 12,
+    but="but|however|really|actually",
+    seems="looks? like|looked like|seem(?:s|ed)?|appear(?:s|ed)?|at first",
 )
 _SEEMING_ROWS: Final = [
     (_spelt(row.but), _spelt(row.seems), row.spaced) for row in (_ENGLISH_ROW, *LANGUAGES.values()) if row.but

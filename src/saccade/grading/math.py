@@ -365,7 +365,7 @@ def _compare(prediction: str, gold: str) -> Verdict:
     prediction, gold = _one_spelling(prediction, gold), _one_spelling(gold, prediction)
     if same_text(prediction, gold) or tight(unwrapped(prediction)) == tight(unwrapped(gold)) != "":
         return right("same text", prediction)
-    if DOUBT.search(prediction):
+    if DOUBT.search(_OF_NOT.sub("P(", prediction)):
         return wrong("takes something back", prediction)
     if (equation := _chemical(gold)) is not None and _chemical(prediction) == equation:
         return right("same chemical equation", prediction)
@@ -377,6 +377,8 @@ def _compare(prediction: str, gold: str) -> Verdict:
     return wrong("other equations, inequalities or solutions", prediction)
 
 
+_OF_NOT = re.compile(r"\bPr?\s?\(\s?(?:\\text\s?\{\s?)?(?:not|nicht|non|no|nie|не|não)\s", re.IGNORECASE)
+"""The probability of an opposite, which denies nothing: `P(not red)`."""
 _REACTS = re.compile(r"\s*(?:\\(?:long)?rightarrow|\\to(?![A-Za-z])|→|⟶|-+>|⇌|<?=+>)\s*")
 
 

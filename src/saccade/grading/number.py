@@ -100,6 +100,12 @@ class YearGrader:
 _ANY_YEAR = re.compile(r"(?<![0-9.,])(?:1[89]|20)[0-9]{2}(?![0-9])")
 _REMARK = re.compile(r"(?<=[^\s(])\s?\([^()0-9]{20,200}\)\W*\Z")
 """A remark of words in brackets at the end, which may hold number words: "-2 °C (it stands two marks below zero)"."""
+_NOT_COUNTED = re.compile(
+    r"\s?\((?:not\s(?:counting|including)|excluding|without|не\sсчитая|без|ohne|nicht\smitgezählt|sans(?:\scompter)?|sin(?:\scontar)?|sem(?:\scontar)?|senza(?:\scontare)?|esclus[oaie]|nie\slicząc|bez"
+    r"|不算|不含|不包括|除|を除く)[^()0-9]{0,60}\)",
+    re.IGNORECASE,
+)
+"""What a count leaves out, in brackets: "14 cars (not counting the engine)"."""
 _SCALE = re.compile(r"\s(?:on|of)\s(?:the|a|its)\s[0-9.]{1,9}\s?(?:-|to)\s?[0-9.]{1,9}\s?\S{0,9}\s(?:scale|range)\b")
 """What a hand points along, which is no reading: "0.36 A on the 0-0.6 A scale"."""
 _QUOTED = re.compile(r"[\"“„«「‘']([^\W\d_][^\"“”„»」’'\n0-9]{1,40})[\"”“»」’']")
@@ -123,6 +129,7 @@ def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
         return compare(told)
 
     def meant(text: str) -> str:
+        text = _NOT_COUNTED.sub("", text)
         text = _SCALE.sub("", _REMARK.sub("", text)) if DOUBT.search(text) is None else text
         if quantity(text) is not None and not asks_year(task.question):
             return text

@@ -165,7 +165,10 @@ _TABLE: Final = {
         "ft² sqft": "0.09290304",
     },
     "cubic": {"m³": "1", "cm³": "1/1000000", "mm³": "1/1000000000", "in³": "0.000016387064"},
-    "angle": {"° deg degs degree degrees grad grados degrés gradi градусов 度 도": "1"},
+    "angle": {
+        "° deg degs degree degrees grad grados degrés gradi graus grader derajat độ derece fokos astetta 度 도": "1",
+        "градусов градуса градусы градусів градуси stopni stopnie stupňů βαθμοί βαθμούς": "1",
+    },
     "temperature": {"°c celsius": "1"},
     "fahrenheit": {"°f fahrenheit": "1"},
     "percent": {
@@ -388,13 +391,16 @@ def quantity(text: str) -> Quantity | None:
     among = AMONG.fullmatch(plain)
     if among is not None and (whole := _only_number(among["whole"] or among["before"])) is not None:
         rest = plain[len(among["whole"] or among["before"]) :]
-        if DOUBT.search(plain) is None or (
-            _CONCLUDES.search(rest) is None and len(numerals(with_digits(rest)) or ()) <= 1
+        if (
+            (_FURTHER_SENTENCE.search(rest) is None
+            and DOUBT.search(plain) is None)
+            or (_CONCLUDES.search(rest) is None and len(numerals(with_digits(rest)) or ()) <= 1)
         ):
             return _read(*whole)
     return _in_two_units(plain) or _shared_out(plain)
 
 
+_FURTHER_SENTENCE = re.compile(r"[^\W\d_]{2}[.!?]\s[^.]*[0-9]")
 _ITALIC = re.compile(r"(?<![\w*])\*([^\W\d_]{2}[^*\n]{0,80})\*(?![\w*])")
 _ONE_IN = re.compile(
     r"\A((?:.{0,60}(?:chance|probabilit|odds|wahrscheinlichk|probabilid|likelihood)[^0-9]{0,40})?)(?P<above>[0-9]{1,6})\s"
@@ -444,11 +450,15 @@ AMONG = re.compile(
 """A part of what is counted, or a remark: "15 birds, 3 of which fly", "85 - up from 72", "3. (That is all.)"."""
 
 
+_DEGREES: Final = ({"angle", "temperature"}, {"angle", "fahrenheit"})
+"""Degrees, and what they are degrees of: "minus 7 degrees (-7 °C)"."""
+
+
 def _equal(first: Quantity, second: Quantity) -> bool:
     return (
         first.unit is not None
         and second.unit is not None
-        and first.unit.dimension == second.unit.dimension
+        and (first.unit.dimension == second.unit.dimension or {first.unit.dimension, second.unit.dimension} in _DEGREES)
         and first.value * first.unit.factor == second.value * second.unit.factor
     )
 

@@ -30,7 +30,7 @@ _ENGLISH: Final = frozenset(
     the he she a an this that these those it its they there here is are was were be been being do does did has
     have had of in on at and image picture photo figure diagram graph chart shown displayed depicted pictured we
     see can i think would say labelled labeled seen appears appear shows show which what who whose with written
-    printed painted drawn recorded occurred observed
+    printed painted drawn recorded occurred observed one ones
     """.split()  # noqa: SIM905
 )
 _ABROAD: Final = (

@@ -418,7 +418,7 @@ _BEHIND = re.compile(
     r"|(?P<measure>(?:,\s?|\s(?=(?:at|with)\s))(?:(?:at|with|à|avec|con|mit|med|com|met|с|z|for|about|售价|售價|约|共|占|高达|单价|价格|每\w)\s?){0,2}[$€£¥]?"
     r"[0-9][^,;]{0,30}\Z)"
     r"|(?:,\s(?:cioè|ossia|that\sis|i\.e\.|c'est-à-dire|es\sdecir|das\sheißt|d\.\s?h\.|ou\sseja|то\sесть|czyli|avec|con|mit|med|com|met"
-    r"|with(?!\sa\squestion)|by|from|come|comme|como|wie|как|jak|zoals|conforme|selon|laut|según|secondo|segundo|согласно|поруч|рядом|daneben|accanto|darunter|dahinter|below|underneath|where|whose|which|who|as|since|because|dont|où|donde|onde|wobei|wo"
+    r"|with(?!\sa\squestion)|by|from|come|comme|como|wie|как|jak|zoals|conforme|selon|laut|según|secondo|segundo|согласно|поруч|рядом|daneben|accanto|darunter|dahinter|below|underneath|where|whose|which|who|vilket|hvilket|ce\squi|ce\sque|lo\sque|il\sche|quod|wat|as|since|because|dont|où|donde|onde|wobei|wo"
     r"|который|которая|która|który|które|specifically|namely|judging|according|the\s\w+(?:\s\w+)?\s(?:of|in|that|which|for))\s"
     r"|(?P<kind>,\san?\s)|(?<=[^\W\d_]{3}):\s|,\s?(?:也就是|即|位于|由|意为)).*",
     re.IGNORECASE,

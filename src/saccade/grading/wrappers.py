@@ -144,8 +144,10 @@ _ENTRY, _COUNT_ENTRY = (
     re.compile(rf"(?<!\\)(?P<quote>[\"'])(?:{keys})(?P=quote)\s{{0,9}}:\s{{0,9}}(?P<value>{_VALUE})", re.IGNORECASE)
     for keys in (_KEYS, "count|total|result|value")
 )
-_ONLY_ENTRY = re.compile(rf"\s*(?:```\w*\s)?\s*\{{\s*\"\w{{1,40}}\"\s?:\s?(?P<value>{_VALUE})\s*\}}\s*(?:```\s*)?")
-"""An object of one pair, whatever its key: `{"mass_g": 250}`."""
+_ONLY_ENTRY = re.compile(
+    rf"\s*(?:```\w*\s)?\s*\{{\s*\"\w{{1,40}}\"\s?:\s?(?P<value>{_VALUE})(?:,\s*\"units?\"\s?:\s?\"[^\"]{{1,20}}\")?\s*\}}\s*(?:```\s*)?"
+)
+"""An object of one pair, whatever its key, and perhaps a unit: `{"mass_g": 250}`."""
 _OBJECT = re.compile(r"\{\s{0,99}[\"'][^\"'\n]{1,60}[\"']\s{0,9}:")
 _CALL = re.compile(r"\bfinal_answer\(\s?(?:answer\s?=\s?)?(?P<value>[^()\n]{1,200}|[\"'].{1,400}?[\"'])\s?\)")
 _MOST: Final = 64

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,16 @@ from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.turn import ContextFullError, TurnRequest
 from saccade.training.rl.settings import RlSettings
 from saccade.training.settings import SETTINGS
+
+
+@pytest.fixture(autouse=True)
+def _log() -> Iterator[None]:
+    """A worker sets up the log of its process, which here is that of the other tests too."""
+    logger = logging.getLogger("saccade")
+    level, handlers = logger.level, logger.handlers[:]
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
 
 
 @pytest.fixture(scope="module")
