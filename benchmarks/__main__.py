@@ -162,7 +162,7 @@ def rollout(
 ) -> None:
     """Rollouts and updates beside `generate` on the whole context and TRL: tokens per second, waiting, memory."""
     _need("train", "torch", "transformers", "accelerate")
-    # Threads of torch that wait by spinning are many times slower when sandboxes run beside them.
+    # Threads of torch that wait by spinning are many times slower when sandboxes run next to them.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     from benchmarks.rollout import FULL_ROLLOUT, QUICK_ROLLOUT, measure_rollout
     from saccade.models.registry import checkpoint_named
@@ -324,12 +324,12 @@ def _measured(
 
 
 def _console(width: int) -> Console:
-    """So wide where the output is no terminal: nobody can make that wider afterwards."""
+    """Return a console, `width` wide where the output is no terminal: nobody can make that wider afterwards."""
     return plain_console(width=None if sys.stdout.isatty() else width)
 
 
 def _check_place(out: Path | None) -> None:
-    """Before anything is measured. Raises `SettingsError` if the file has no folder."""
+    """Check `out` before anything is measured. Raises `SettingsError` if the file has no folder."""
     if out is not None and not out.parent.is_dir():
         raise SettingsError(f"{out} cannot be written: there is no folder {out.parent}.")
 

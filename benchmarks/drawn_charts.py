@@ -1,4 +1,4 @@
-"""Charts as users of Matplotlib draw them, and pictures that are none, each with what is true of it.
+"""Charts as users of Matplotlib draw them, and pictures that are no charts, each with the truth about it.
 
 Every kind is drawn in styles, sizes, fonts, legends, grids, scales and languages chosen by a seed.
 """
@@ -89,7 +89,7 @@ class _Sheet:
         return float(self.rng.choice((0.01, 0.1, 1, 1, 1, 10, 1000, 100_000)))
 
     def decorate(self, labels: Sequence[str] = (), *, upright: bool = True) -> None:
-        """Grid, names of the axes, and the turn of long labels."""
+        """Draw grid and names of the axes, and turn long labels."""
         rng, axes = self.rng, self.axes
         if rng.chance(30):
             axes.grid(visible=True, axis=rng.choice(("both", "x", "y")), linestyle=rng.choice(("-", "--", ":")))
@@ -106,7 +106,7 @@ class _Sheet:
                 )
 
     def legend(self, names: Sequence[str], *, shown: bool) -> None:
-        """A legend inside, outside or below; of one series only now and then."""
+        """Draw a legend inside, outside or below; of one series only now and then."""
         if not shown and not self.rng.chance(30):
             return
         place: dict[str, Any] = self.rng.choice((
@@ -326,7 +326,7 @@ def _heatmap(sheet: _Sheet) -> Drawn:
 
 
 def _two_axes(sheet: _Sheet) -> Drawn:
-    """Bars or a line, and a line on a second axis."""
+    """Draw bars or a line, and a line on a second axis."""
     rng, axes = sheet.rng, sheet.axes
     labels = sheet.labels()
     first = _amounts(rng, len(labels), 1.0)
@@ -353,7 +353,7 @@ def _two_axes(sheet: _Sheet) -> Drawn:
 
 
 def _panels(sheet: _Sheet) -> Drawn:
-    """Two plots side by side: nothing says which of them a reading is of."""
+    """Draw two plots side by side: nothing says which of them a reading is of."""
     rng, figure = sheet.rng, sheet.figure
     figure.clear()
     for axes in figure.subplots(1, 2):
@@ -396,7 +396,7 @@ def _flow(sheet: _Sheet) -> Drawn:
 
 
 def _photo(sheet: _Sheet) -> Drawn:
-    """Blurred patches of many colours, like a photograph out of focus, with sharp things in it."""
+    """Draw blurred patches of many colours, like a photograph out of focus, with sharp things in it."""
     rng = sheet.rng
     noise = Image.fromarray(rng.bytes_array(12, 16, 3)).resize((640, 480), Image.Resampling.BICUBIC)
     pen = ImageDraw.Draw(noise)
@@ -409,7 +409,7 @@ def _photo(sheet: _Sheet) -> Drawn:
 
 
 def _shapes(sheet: _Sheet) -> Drawn:
-    """Squares, discs and sectors on plain paper."""
+    """Draw squares, discs and sectors on plain paper."""
     rng = sheet.rng
     picture = Image.new("RGB", (480, 360), "white")
     pen = ImageDraw.Draw(picture)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks eval`: the cost of an evaluation beside model and sandbox, and how soon a long one resumes.
+"""`python -m benchmarks eval`: what an evaluation costs besides model and sandbox, and how soon a long one resumes.
 
 The model is this process's own: it answers after a fixed time and costs nothing, so no HTTP is in the figures but in
 one, where a server in a process of its own answers after the same time. With code the bound is what model and sandbox
@@ -56,7 +56,7 @@ QUICK_EVAL = EvalScale(samples=64, rounds=2, bare_samples=640, stored=2000)
 
 
 def measure_eval(scale: EvalScale, on_progress: Callable[[str], None] = lambda what: None) -> list[Figure]:
-    """Every figure. Raises `SandboxError` if a sample does not do its work."""
+    """Measure every figure. Raises `SandboxError` if a sample does not do its work."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         on_progress("samples without code")
@@ -135,7 +135,7 @@ def _settings(root: Path, dialect: str, model: str = "fixed") -> EvalSettings:
 
 
 def _play(root: Path, dialect: str, count: int, at_once: int, model: str = "") -> float:
-    """Samples per second of a run, from its first moment to its summary; without a `model` with the one above."""
+    """Return a run's samples per second, from its first moment to its summary; without a `model` with the one above."""
     _tasks(root, count)
     start = time.perf_counter()
     settings = _settings(root, dialect, model or "fixed")
@@ -147,7 +147,7 @@ def _play(root: Path, dialect: str, count: int, at_once: int, model: str = "") -
 
 
 def _in_turns(root: Path, scale: EvalScale) -> tuple[float, float]:
-    """Samples with code per second, and calls straight to the sandbox; in turns, so other work disturbs both alike."""
+    """Return samples with code and calls straight to the sandbox, per second; in turns: other work disturbs both."""
     code = calls = 0.0
     for number in range(scale.rounds):
         code += scale.samples / _play(root / f"code{number}", WITH_CODE, scale.samples, scale.at_once)
@@ -156,7 +156,7 @@ def _in_turns(root: Path, scale: EvalScale) -> tuple[float, float]:
 
 
 def _served(root: Path, scale: EvalScale) -> float:
-    """Samples with code per second, with a model behind a server."""
+    """Return samples with code per second, with a model behind a server."""
     write = load_dialect(WITH_CODE).write
     texts = json.dumps([write(Code(code=CODE)), write(Answer(text="2"))])
     command = [sys.executable, "-m", "benchmarks.servers", "fixed", str(SECONDS), texts]
@@ -170,7 +170,7 @@ def _served(root: Path, scale: EvalScale) -> float:
 
 
 async def straight(samples: int, at_once: int) -> float:
-    """Sessions with one call per second; the model's time passes before the call and after it."""
+    """Return sessions with one call per second; the model's time passes before the call and after it."""
     dialect = load_dialect(WITH_CODE)
     left = iter(range(samples))
     start = time.perf_counter()
@@ -190,7 +190,7 @@ async def straight(samples: int, at_once: int) -> float:
 
 
 def _continued(small: Path, root: Path, scale: EvalScale) -> float:
-    """Seconds until a run that has all its samples but one begins with that one."""
+    """Return the seconds until a run that has all its samples but one begins with that one."""
     _tasks(root, scale.stored)
     settings = _settings(root, WITH_CODE)
     with (small / "run" / "trajectories.jsonl").open("rb") as file:

@@ -83,7 +83,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """The machine at this moment."""
+    """Describe the machine at this moment."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return Machine(
         processor=_field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
@@ -96,19 +96,19 @@ def this_machine() -> Machine:
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of CPU that a process has used, in its own code and in the kernel (Linux)."""
+    """Return the seconds of CPU that a process has used, in its own code and in the kernel (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def only_child(pid: int) -> int:
-    """The one process that `pid`, which has a single thread, has started (Linux)."""
+    """Return the one process that `pid`, which has a single thread, has started (Linux)."""
     [child] = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     return int(child)
 
 
 def pss_bytes(pids: set[int]) -> int:
-    """Proportional set size of the processes together: shared pages count once, divided among those who share.
+    """Return the proportional set size of all the processes: shared pages count once, divided among those who share.
 
     Processes that have ended meanwhile count nothing. Raises `PermissionError` if the kernel does not tell.
     """
@@ -123,7 +123,7 @@ def pss_bytes(pids: set[int]) -> int:
 
 
 def own_memory() -> float:
-    """Bytes that this process has for itself, after a collection of garbage.
+    """Return the bytes that this process has for itself, after a collection of garbage.
 
     Without what is shared: the share of a library's pages grows when another process that uses it ends.
     """
@@ -132,13 +132,13 @@ def own_memory() -> float:
 
 
 def memory_of(pid: int) -> float:
-    """The same of any process of this user's, without a collection of garbage; 0 if the kernel does not tell."""
+    """Return the same of any process of this user's, without a collection of garbage; 0 if the kernel does not tell."""
     value = _field(f"/proc/{pid}/smaps_rollup", "Anonymous")
     return float(value.split()[0]) * 1024 if value else 0.0
 
 
 def parent_of(pid: int) -> int | None:
-    """The process that `pid` is a child of (Linux); None if it is gone."""
+    """Return the process that `pid` is a child of (Linux); None if it is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -200,6 +200,6 @@ class Peak:
 
 
 def _status(name: str) -> float:
-    """MiB of this process."""
+    """Return MiB of this process."""
     fields = dict(line.split(":", 1) for line in _STATUS.read_text().splitlines() if ":" in line)
     return int(fields[name].split()[0]) / 1024

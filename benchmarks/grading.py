@@ -1,4 +1,4 @@
-"""`python -m benchmarks grading`: our verdicts beside a benchmark's own, on answers that real models gave.
+"""`python -m benchmarks grading`: our verdicts next to a benchmark's own, on answers that real models gave.
 
 An official verdict is no truth: MMMU-Pro's takes a random option where it reads none, and MathVista's lets a language
 model read the answer. So what is printed is where both differ, with examples, for a person to judge.
@@ -45,7 +45,7 @@ class StoredAnswer:
 
 
 def answer_files(folder: Path) -> list[Path]:
-    """The files of `folder` that hold answers, by name.
+    """Return the files of `folder` that hold answers, by name.
 
     Raises:
         DataError: there is no such folder, or no `.json` or `.jsonl` in it.
@@ -59,7 +59,7 @@ def answer_files(folder: Path) -> list[Path]:
 
 
 def stored_answers(path: Path) -> list[StoredAnswer]:
-    """The answers of one file, in its order.
+    """Return the answers of one file, in its order.
 
     Raises:
         DataError: it is no JSON, or a row has neither form; names the row.
@@ -171,12 +171,12 @@ class GradingFigures:
     """Answers in which we read none, or several: refusals to answer are among them."""
 
     def share(self, number: int) -> float:
-        """`number` in percent of the answers that were graded."""
+        """Return `number` in percent of the answers that were graded."""
         return 100 * number / max(1, self.answers - self.ungraded)
 
 
 def judge_folder(folder: Path) -> list[tuple[str, list[GradedAnswer], int]]:
-    """Each file's name, its answers with both verdicts, and how many of its rows could not be graded.
+    """Return each file's name, its answers with both verdicts, and how many of its rows could not be graded.
 
     Raises:
         DataError: the folder or a row has none of the forms that are read.
@@ -190,7 +190,7 @@ def judge_folder(folder: Path) -> list[tuple[str, list[GradedAnswer], int]]:
 
 
 def figures(name: str, judged: Sequence[GradedAnswer], ungraded: int) -> GradingFigures:
-    """The counts of these answers."""
+    """Count these answers."""
     sides = [one.side for one in judged]
     ours, theirs = sides.count(GraderSide.OURS), sides.count(GraderSide.THEIRS)
     unread = sum(not one.read for one in judged)
@@ -198,7 +198,7 @@ def figures(name: str, judged: Sequence[GradedAnswer], ungraded: int) -> Grading
 
 
 def grading_table(rows: Sequence[GradingFigures]) -> Table:
-    """The figures as a table."""
+    """Show the figures as a table."""
     shown = Table(title="python -m benchmarks grading", title_justify="left")
     shown.add_column("file")
     for column in ("answers", "not gradable", "agreement", "ours alone", "theirs alone", "unread"):
@@ -211,7 +211,7 @@ def grading_table(rows: Sequence[GradingFigures]) -> Table:
 
 
 def examples(judged: Sequence[GradedAnswer], most: int) -> Iterator[str]:
-    """Some answers of each kind on which both differ, or that were not read, evenly over the files."""
+    """Yield some answers of each kind on which both differ, or that were not read, evenly over the files."""
     kinds = {
         "accepted by us alone": [one for one in judged if one.side is GraderSide.OURS],
         "accepted by them alone": [one for one in judged if one.side is GraderSide.THEIRS],
@@ -228,12 +228,12 @@ def examples(judged: Sequence[GradedAnswer], most: int) -> Iterator[str]:
 
 
 def as_json(rows: Sequence[GradingFigures]) -> dict[str, Any]:
-    """The figures for a file."""
+    """Return the figures for a file."""
     return {"figures": [asdict(row) for row in rows]}
 
 
 def unread_lines(judged: Sequence[GradedAnswer]) -> str:
-    """Every unread answer as a line of JSON, whole, for a person who says whether a reader sees an answer in it."""
+    """Return unread answers as lines of JSON, each whole, for a person who says whether a reader sees one in it."""
     return "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in judged if not one.read)
 
 

@@ -196,7 +196,7 @@ def _earned(name: str, policy: str, items: Sequence[Item]) -> Earned:
 
 
 def lazy_table(rows: Sequence[Earned], best: int = 3) -> Table:
-    """The policies that earn most on each set, in percent of its questions."""
+    """Show the policies that earn most on each set, in percent of its questions."""
     shown = Table(title="python -m benchmarks lazy", title_justify="left")
     for column in ("questions", "number", "nothing earned by", "most earned, in %"):
         shown.add_column(column, justify="right" if column == "number" else "left")

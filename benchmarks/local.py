@@ -58,7 +58,7 @@ class _Played:
 def measure_local(
     scale: LocalScale, source: str = "", threads: int = 1, on_progress: Callable[[str], None] = lambda what: None
 ) -> list[Figure]:
-    """Every figure; `source` is a checkpoint's folder, empty for a small one with random weights."""
+    """Measure every figure; `source` is a checkpoint's folder, empty for a small one with random weights."""
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as root:
         if not source:
@@ -101,7 +101,7 @@ async def _timed(model: Model, scale: LocalScale, store: MediaStore, numbers: ra
 
 
 async def _episode(model: Model, scale: LocalScale, store: MediaStore, number: int) -> tuple[int, int]:
-    """Tokens that were sampled, and turns: fewer than asked for where the checkpoint's context is full before."""
+    """Count tokens that were sampled, and turns: fewer than asked for where the checkpoint's context is full before."""
     image = Image.effect_noise((224, 168), 20 + 5 * number).convert("RGB")
     shown = _stored(store, image)
     task = Task(id=f"t{number}", question="Which colour is it?", media=(NamedMedia(name="image_0", part=shown),))

@@ -1,7 +1,7 @@
 """`python -m benchmarks loop`: what the loop costs, with a model that answers in no time.
 
-Every figure stands beside what it is measured against in the same run: turns beside the same calls made straight to the
-sandbox, a start of ours beside a bare start of Python. Memory is that of this process after each batch of episodes.
+Every figure is shown with what it is measured against in the same run: turns with the same calls made straight to the
+sandbox, a start of ours with a bare start of Python. Memory is that of this process after each batch of episodes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ QUICK_LOOP = LoopScale(episodes=64, bare_episodes=100, memory_episodes=200, star
 
 
 def measure_loop(scale: LoopScale, on_progress: Callable[[str], None] = lambda what: None) -> list[Figure]:
-    """Every figure. Raises `SandboxError` if an episode does not do its work."""
+    """Measure every figure. Raises `SandboxError` if an episode does not do its work."""
     full = scale == FULL_LOOP
     on_progress("turns per second")
     ours, straight = asyncio.run(_turns_per_second(scale))
@@ -128,7 +128,7 @@ async def _bare_turn(scale: LoopScale) -> float:
 
 
 async def _memory(scale: LoopScale) -> tuple[float, float]:
-    """Memory of this process, in bytes, after a quarter of the episodes and after all."""
+    """Return the memory of this process, in bytes, after a quarter of the episodes and after all."""
     with tempfile.TemporaryDirectory() as folder:
         store = MediaStore(folder)
         dialect = load_dialect("pyvision")
@@ -144,7 +144,7 @@ async def _memory(scale: LoopScale) -> tuple[float, float]:
 async def _episodes(
     plan: Plan, box: Sandbox, store: MediaStore, code: str, count: int, concurrent: int, calls: int = CALLS
 ) -> int:
-    """Play `count` episodes and give the number of their turns."""
+    """Play `count` episodes and return the number of their turns."""
     write = plan.dialect.write
     texts = [*[write(Code(code=code), "Look.")] * calls, write(Answer(text="2"), "Seen.")]
     turns = 0
@@ -184,7 +184,7 @@ def _task(store: MediaStore) -> Task:
 
 
 def _start(scale: LoopScale, code: str) -> float:
-    """Median seconds of a fresh interpreter that runs `code`."""
+    """Return the median seconds of a fresh interpreter that runs `code`."""
     seconds = []
     for _ in range(scale.starts):
         start = time.perf_counter()

@@ -78,7 +78,7 @@ def measure_real_model(
 ) -> list[Played]:
     """Play `episodes` in all, in each dialect as many, half of them streamed; keep the run folders in `runs`.
 
-    Those of the dialects in `only` are played.
+    Only the dialects in `only` are played.
 
     Raises:
         UnavailableError: `python` is not there, or its server does not come up.

@@ -1,4 +1,4 @@
-"""`python -m benchmarks rollout`: the rollout engine and the update beside transformers and TRL, same work, one run.
+"""`python -m benchmarks rollout`: the rollout engine and the update against transformers and TRL, same work, one run.
 
 Every episode looks several times, whatever the model writes: a question with a picture, then turns of some tokens, each
 answered with a crop. The engine plays them with real sandboxes too, which shows how long decoding waits for them.
@@ -93,18 +93,18 @@ class Looking(Dialect):
     limits: EpisodeLimits = field(default_factory=EpisodeLimits)
 
     def open(self, task: Task) -> Opening:
-        """As a real dialect begins."""
+        """Begin as a real dialect does."""
         return Opening(load_dialect(_SPOKEN).open(task).messages, {"image": task.media[0].name}, {}, 1)
 
     def parse(self, text: str, finish: FinishReason) -> Action:
         return Code(code=_CROP)
 
     def write(self, action: Action, thought: str = "") -> str:
-        """Any action is written as its thought alone."""
+        """Write any action as its thought alone."""
         return thought
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """What came back."""
+        """Show what came back."""
         shown = [picture.image for picture in execution.pictures]
         return Observation(_user("Here:\n", *shown, "\nGo on."), {}, pictures + len(shown))
 
@@ -113,13 +113,13 @@ LOOKING = Looking()
 
 
 def before(tokens: TokenTrajectory, turn: int) -> TokenTrajectory:
-    """What is read before a turn."""
+    """Return what is read before a turn."""
     places = [at for at, segment in enumerate(tokens.segments) if segment.kind is SegmentKind.SAMPLED]
     return TokenTrajectory(tokens.id, tokens.segments[: places[turn]])
 
 
 def looking_plans(scale: RolloutScale, store: MediaStore) -> list[Plan]:
-    """Groups of episodes, a noisy picture for each group."""
+    """Return groups of episodes, a noisy picture for each group."""
     sampling = Sampling(temperature=1.0, max_tokens=scale.tokens)
     limits = EpisodeLimits(turns=scale.turns)
     plans = []
@@ -140,7 +140,7 @@ def _user(*parts: Any) -> Message:
 def generate_turns(
     tokens: list[TokenTrajectory], scale: RolloutScale, trained: Trainable, pictures: PictureTensors
 ) -> tuple[int, float]:
-    """The turns of the same episodes, all rows of a turn together; tokens sampled, and seconds."""
+    """Sample the turns of the same episodes, all rows of a turn together; return the number of tokens, and seconds."""
     encoder, checkpoint = trained.encoder, trained.checkpoint
     forbidden = torch.nonzero(checkpoint.forbidden)[:, 0].tolist()
     began, count = time.perf_counter(), 0
@@ -191,7 +191,7 @@ class TrlPeer:
     """One trainer over a copy of the weights."""
 
     def __init__(self, trained: Trainable, scale: RolloutScale, rows: int, steps: int) -> None:
-        """Training steps see `rows` rollouts in one forward pass; the first of `steps` is not counted.
+        """Prepare training steps of `rows` rollouts in one forward pass; the first of `steps` is not counted.
 
         Raises:
             UnavailableError: TRL is not installed.
@@ -229,7 +229,7 @@ class TrlPeer:
         self._trainer.remove_callback(PrinterCallback)
 
     def turns(self, tokens: Sequence[TokenTrajectory], store: MediaStore) -> tuple[int, float]:
-        """Tokens that it samples in all turns, and seconds; pictures are decoded before."""
+        """Return the number of tokens that it samples in all turns, and seconds; pictures are decoded before."""
         trainer, encoder = self._trainer, self._trained.encoder
         shown = [part for item in tokens for part in image_parts(item.pictures, "TRL's trainer")]
         decoded = {part.sha256: decoded_picture(part, store) for part in shown}
@@ -246,7 +246,7 @@ class TrlPeer:
         return count, time.perf_counter() - began
 
     def update(self, rollouts: Sequence[Rollout], media: MediaStore) -> float:
-        """Seconds of a training step, the median after the first."""
+        """Return the seconds of a training step, the median after the first."""
         self._trainer.prepared = _batch(rollouts, self._trained, media)
         _quietly(self._trainer.train)
         return statistics.median(self._clock.seconds[1:])
@@ -257,13 +257,13 @@ class TrlPeer:
 
 
 def _quietly(work: Callable[[], T]) -> T:
-    """What `work` gives, without warnings of what it uses and who has deprecated it."""
+    """Return what `work` gives, without warnings about deprecated things that it uses."""
     with warnings.catch_warnings(action="ignore"):
         return work()
 
 
 def _prepared(trainer: Any) -> Any:
-    """The trainer, which gets its rollouts from outside."""
+    """Return a subclass of the trainer that gets its rollouts from outside."""
 
     class Prepared(trainer):  # type: ignore[misc]
         prepared: dict[str, Any]
@@ -289,7 +289,7 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
 
 
 def _batch(rollouts: Sequence[Rollout], trained: Trainable, media: MediaStore) -> dict[str, Any]:
-    """What TRL's generation would have handed to its loss: completions begin with the first sampled token."""
+    """Return what TRL's generation would have handed to its loss: completions begin with the first sampled token."""
     encoder = trained.encoder
     rows = [token_row(item.trained_tokens()) for item in rollouts]
     starts = [int(row.trained.argmax()) for row in rows]
@@ -348,7 +348,7 @@ class _Peer:
 def measure_rollout(
     scale: RolloutScale, source: str, threads: int, on_progress: Callable[[str], None] = lambda _: None
 ) -> list[Figure]:
-    """The figures, of the checkpoint `source` or of a tiny one with random weights.
+    """Return the figures of the checkpoint `source` or of a tiny one with random weights.
 
     Raises:
         IsolationError: this machine cannot isolate a sandbox.
@@ -392,7 +392,7 @@ def measure_rollout(
 
 
 def _sampling(ours: _Peer, generate: _Peer, trl: _Peer) -> list[Figure]:
-    """Rates and memory of the engine and its peers."""
+    """Compare rates and memory of the engine and its peers."""
     assert ours.rate is not None
     assert generate.rate is not None
     full_context, theirs = "generate, whole context", trl.missing or "TRL, its turns"
@@ -410,7 +410,7 @@ def _sampling(ours: _Peer, generate: _Peer, trl: _Peer) -> list[Figure]:
 
 
 def _learning(ours: _Peer, trl: _Peer) -> list[Figure]:
-    """The update beside TRL's."""
+    """Compare the update with TRL's."""
     assert ours.update is not None
     met = None if trl.update is None else ours.update <= trl.update
     beside = trl.missing or "TRL, its training step"
@@ -420,7 +420,7 @@ def _learning(ours: _Peer, trl: _Peer) -> list[Figure]:
 async def _engine(
     plans: list[Plan], trained: Trainable, store: MediaStore
 ) -> tuple[list[Rollout], RolloutTiming, RolloutTiming]:
-    """The episodes, their timing, and that of the same in two batches."""
+    """Play the episodes; return them, their timing, and that of the same in two batches."""
     engine = TransformersEngine(trained, store)
     async with LocalSandbox() as sandbox:
         try:
@@ -434,19 +434,19 @@ async def _engine(
 
 
 async def _warm(plans: list[Plan], resources: RolloutResources, sandbox: Sandbox) -> None:
-    """One short episode: imports, allocations, the zygote."""
+    """Play one short episode: imports, allocations, the zygote."""
     await generate_rollouts(
         [replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, GenerationSettings(), 0
     )
 
 
 def _compared(played: list[Rollout]) -> list[Rollout]:
-    """The episodes as an update sees them, every second one good and the others bad."""
+    """Return the episodes as an update sees them, every second one good and the others bad."""
     return [item.with_advantage(1.0 - 2.0 * (number % 2)) for number, item in enumerate(played)]
 
 
 def _update(rollouts: list[Rollout], trained: Trainable, store: MediaStore) -> float:
-    """Seconds of an update, the median after the first."""
+    """Return the seconds of an update, the median after the first."""
     processes = Processes(cpu=trained.checkpoint.device.type == "cpu")
     learner = Learner(trained, LearnerSettings(learning_rate=_RATE), processes)
     collate = Collator(trained.encoder, PictureTensors(trained.encoder, store), trained.model, packed=trained.packs)

@@ -71,7 +71,7 @@ class Target:
     """Whether a smaller scale makes the row easier, so that it proves nothing."""
 
     def met(self, ours: float, jupyter: float | None, *, higher_is_better: bool) -> bool | None:
-        """Whether it is reached; None if that is unknown because Jupyter was not measured."""
+        """Return whether it is reached; None if that is unknown because Jupyter was not measured."""
         if self.bound is not None and (ours < self.bound if higher_is_better else ours > self.bound):
             return False
         if self.times is None:
@@ -97,13 +97,13 @@ class BenchRow:
     higher_is_better: bool = False
 
     def title_at(self, scale: BenchScale) -> str:
-        """The title with the sizes of that scale."""
+        """Return the title with the sizes of that scale."""
         sizes = {"many": scale.many, "branches": scale.branches, "alive": scale.alive, "forks": scale.forks}
         sizes["few"] = min(FEW_FORKS, scale.forks)
         return self.title.format(**sizes, array=scale.array_bytes // 1_000_000)
 
     def judged_at(self, scale: BenchScale) -> bool:
-        """Whether a run of that scale can meet or miss the target."""
+        """Return whether a run of that scale can meet or miss the target."""
         return self.target is not None and (scale == FULL or not self.target.full_scale_only)
 
 
@@ -236,12 +236,12 @@ class RowResult:
     results: dict[str, Result]
 
     def median(self, contender: str) -> float | None:
-        """The contender's figure, or None."""
+        """Return the contender's figure, or None."""
         result = self.results.get(contender)
         return result.median if isinstance(result, Measurement) else None
 
     def met(self, scale: BenchScale) -> bool | None:
-        """Whether the target is reached; None if there is none or it was not measured."""
+        """Return whether the target is reached; None if there is none or it was not measured."""
         ours = self.median(Saccade.name)
         if ours is None or self.row.target is None or not self.row.judged_at(scale):
             return None
@@ -273,7 +273,7 @@ class Report:
 
 
 def choose(names: Collection[str] | None) -> tuple[BenchRow, ...]:
-    """The rows of those names, or all; raises `RegistryError` for an unknown one."""
+    """Return the rows of those names, or all; raises `RegistryError` for an unknown one."""
     known = [row.name for row in ROWS]
     unknown = sorted(set(names or ()) - set(known))
     if unknown:
@@ -342,7 +342,7 @@ SCHEMA = 1
 
 
 def heading(report: Report) -> list[str]:
-    """What stands above the table: machine, isolation, warnings."""
+    """Return the lines above the table: machine, isolation, warnings."""
     machine = report.machine
     off = [state.layer.value for state in report.isolation.layers if not state.on]
     lines = [
@@ -362,7 +362,7 @@ def heading(report: Report) -> list[str]:
 
 
 def table(report: Report) -> Table:
-    """Medians of each kind of work by contender, and whether the targets were met."""
+    """Show medians of each kind of work by contender, and whether the targets were met."""
     shown = Table(title="python -m benchmarks sandbox (medians, number of values in brackets)", title_justify="left")
     shown.add_column("work")
     shown.add_column("unit")
@@ -386,7 +386,7 @@ def table(report: Report) -> Table:
 
 
 def footing(report: Report) -> list[str]:
-    """What stands below the table: the limits, and notes that do not fit into a cell."""
+    """Return the lines below the table: the limits, and notes that do not fit into a cell."""
     lines = []
     if report.fork:
         lines.append(f"limit: fork + exit + wait with the zygote's modules: {statistics.median(report.fork):.1f} ms")
@@ -404,7 +404,7 @@ def footing(report: Report) -> list[str]:
 
 
 def as_json(report: Report) -> dict[str, object]:
-    """Everything, with all single values."""
+    """Return everything, with all single values."""
     return {
         "schema": SCHEMA,
         "machine": report.machine.as_dict(),

@@ -1,4 +1,4 @@
-"""A call beside hostile sessions, by its time alone: rows of `python -m benchmarks sandbox`.
+"""A call next to hostile sessions, by its time alone: rows of `python -m benchmarks sandbox`.
 
 Each program of `HOSTILE` is run again and again, in a session of its own, by a host that takes all that comes back.
 """
@@ -81,12 +81,12 @@ _CALLS = 12
 
 
 def one_hostile(ours: Saccade, setup: Setup) -> Result:
-    """A computing call beside one session that computes: so many times its time alone."""
+    """Measure a computing call next to one session that computes: so many times its time alone."""
     return _beside(ours, setup, 1)
 
 
 def four_hostile(ours: Saccade, setup: Setup) -> Result:
-    """The same beside four."""
+    """Measure the same next to four."""
     return _beside(ours, setup, 4)
 
 
@@ -130,7 +130,7 @@ def hostile_session(ours: Saccade, code: str) -> Iterator[None]:
 
 
 def each_hostile(ours: Saccade, setup: Setup) -> Result:
-    """Calls beside each program of `HOSTILE` in turn: so many times their time alone, a figure for each."""
+    """Measure calls next to each program of `HOSTILE` in turn: so many times their time alone, a figure for each."""
     del setup
     ratios: dict[str, float] = {}
     session = ours.start()
@@ -148,5 +148,5 @@ def each_hostile(ours: Saccade, setup: Setup) -> Result:
 
 
 def _total(session: SaccadeSession) -> float:
-    """Milliseconds of calls in a row, short ones and some that compute: one that has to wait for long tells, too."""
+    """Return milliseconds of calls in a row, short ones and some that compute: one that waits for long shows, too."""
     return sum(milliseconds(lambda code=code: session.run(code)) for code in (TRIVIAL, _NEIGHBOUR) * _CALLS)  # type: ignore[misc]

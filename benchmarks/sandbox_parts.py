@@ -77,7 +77,7 @@ print(f"| and {compact.use_large_pages()} large pages |", cost())
 
 
 async def _row(row: str) -> list[float]:
-    """Times of the row's work, in milliseconds."""
+    """Return the times of the row's work, in milliseconds."""
     import numpy as np
     from PIL import Image
 
@@ -118,7 +118,7 @@ async def _row(row: str) -> list[float]:
 
 
 async def _measured(row: str) -> tuple[float, float]:
-    """Milliseconds (lower quartile), and processor seconds of everything that lives at its end."""
+    """Return milliseconds (lower quartile), and processor seconds of everything that lives at its end."""
     task = asyncio.create_task(_row(row))
     used = 0.0
     while not task.done():
@@ -130,7 +130,7 @@ async def _measured(row: str) -> tuple[float, float]:
 
 
 def _with_ended(pid: int) -> float:
-    """Processor seconds of a process and of its children that have ended."""
+    """Return processor seconds of a process and of its children that have ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return cpu_of(pid) + (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")

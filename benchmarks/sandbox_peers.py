@@ -79,7 +79,7 @@ class Peer(ABC):
 
     @abstractmethod
     def start(self, photo: Path | None = None) -> PeerSession:
-        """A new session; with `photo`, that picture is the variable `image_clue_0`, opened and decoded.
+        """Start a session; with `photo`, that picture is the variable `image_clue_0`, opened and decoded.
 
         Raises `UnavailableError` if the peer is not installed.
         """
@@ -92,7 +92,7 @@ class Peer(ABC):
 
 
 def opening(photo: Path | None) -> str:
-    """Code that opens and decodes the photo, for peers that cannot be handed a picture."""
+    """Return code that opens and decodes the photo, for peers that cannot be handed a picture."""
     if photo is None:
         return ""
     return f"from PIL import Image as _Image\n{PHOTO_NAME} = _Image.open({str(photo)!r})\n{PHOTO_NAME}.load()\n"
@@ -111,7 +111,7 @@ if 'matplotlib.pyplot' in _sys.modules:
 
 
 def saved_figures() -> int:
-    """Save and close the open figures of this process; how many there were."""
+    """Save and close the open figures of this process; return how many there were."""
     import matplotlib.pyplot as plt
 
     numbers = plt.get_fignums()
@@ -122,7 +122,7 @@ def saved_figures() -> int:
 
 
 def quiet_show() -> warnings.catch_warnings[None]:
-    """A context in which `plt.show` without a screen does not warn."""
+    """Return a context in which `plt.show` without a screen does not warn."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -184,7 +184,7 @@ Result = Measurement | NotMeasured
 
 
 def milliseconds(work: Callable[[], object]) -> float:
-    """How long `work` takes."""
+    """Return how long `work` takes."""
     start = time.perf_counter()
     work()
     return (time.perf_counter() - start) * 1000.0
@@ -236,7 +236,7 @@ class SaccadeSession:
         return Output(result.stdout, len(result.pictures), failed=not result.ok)
 
     def branch(self, n: int) -> Sequence[SaccadeSession]:
-        """`n` copies of the session."""
+        """Return `n` copies of the session."""
         return [SaccadeSession(session) for session in self.session.branch(n)]
 
     def close(self) -> None:
@@ -257,7 +257,7 @@ class Saccade(Peer):
         self._photos: dict[Path, PhotoFile] = {}
 
     def start(self, photo: Path | None = None) -> SaccadeSession:
-        """A new session."""
+        """Start a session."""
         if photo is None:
             return SaccadeSession(self._box.open())
         if photo not in self._photos:
@@ -265,7 +265,7 @@ class Saccade(Peer):
         return SaccadeSession(self._box.open({PHOTO_NAME: self._photos[photo]}))
 
     def isolation(self) -> Isolation:
-        """The layers that are on."""
+        """Return the layers that are on."""
         return self._box.isolation()
 
     def __enter__(self) -> Self:
@@ -305,7 +305,7 @@ class Exec(Peer):
     name = "exec"
 
     def start(self, photo: Path | None = None) -> ExecSession:
-        """A new namespace."""
+        """Make a namespace."""
         return ExecSession(photo)
 
 
@@ -332,7 +332,7 @@ class SubprocessSession:
         return Output(ended.stdout, pictures, failed=ended.returncode != 0)
 
     def close(self) -> None:
-        """No process has to be ended."""
+        """Do nothing: no process has to be ended."""
 
 
 class Subprocess(Peer):
@@ -345,7 +345,7 @@ class Subprocess(Peer):
     keeps_state = False
 
     def start(self, photo: Path | None = None) -> SubprocessSession:
-        """The process starts with the first cell."""
+        """Return a session; the process starts with the first cell."""
         return SubprocessSession(photo)
 
 
@@ -366,7 +366,7 @@ class JupyterSession:
             raise UnavailableError(f"Jupyter is not installed: {JUPYTER_INSTALL}") from error
         self._manager: Any = KernelManager(kernel_name="python3")
         self._manager.start_kernel(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        # A kernel that did not come up (two took the same ports) would block who sends to it for ever.
+        # A kernel that did not come up (two took the same ports) would block whoever sends to it for ever.
         self._manager.context.setsockopt(SNDTIMEO, int(_JUPYTER_SECONDS * 1000))
         self._client: Any = self._manager.blocking_client()
         self._client.start_channels()
@@ -416,7 +416,7 @@ class Jupyter(Peer):
     picture_setup = _INLINE
 
     def start(self, photo: Path | None = None) -> JupyterSession:
-        """A new kernel."""
+        """Start a kernel."""
         return JupyterSession(photo)
 
 
@@ -452,7 +452,7 @@ class SmolagentsSession:
             return Output(str(output.logs), saved_figures())
 
     def close(self) -> None:
-        """No process has to be ended."""
+        """Do nothing: no process has to be ended."""
 
 
 class Smolagents(Peer):
@@ -462,5 +462,5 @@ class Smolagents(Peer):
     install = SMOLAGENTS_INSTALL
 
     def start(self, photo: Path | None = None) -> SmolagentsSession:
-        """A new executor."""
+        """Make an executor."""
         return SmolagentsSession(photo)

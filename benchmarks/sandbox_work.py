@@ -59,34 +59,34 @@ class Setup:
     """Results of work that gives the figures of two rows, by work and contender."""
 
     def repeats(self, peer: Peer) -> int:
-        """How often to measure something that needs a new session each time."""
+        """Return how often to measure something that needs a new session each time."""
         return self.scale.slow_repeats if peer.slow else self.scale.repeats
 
 
 def start(peer: Peer, setup: Setup) -> Result:
-    """From nothing to the first print, numpy, Pillow and matplotlib imported."""
+    """Measure the time from nothing to the first print, numpy, Pillow and matplotlib imported."""
     return Measurement(tuple(_first_cell(peer, None, FIRST, "ready") for _ in range(setup.repeats(peer))))
 
 
 def start_picture(peer: Peer, setup: Setup) -> Result:
-    """The same with the photo as a variable whose pixels are read; one session has used the photo before."""
+    """Measure the same with the photo as a variable whose pixels are read; one session has used the photo before."""
     _first_cell(peer, setup.photo, LOOK, "(4000, 3000)")
     values = (_first_cell(peer, setup.photo, LOOK, "(4000, 3000)") for _ in range(setup.repeats(peer)))
     return Measurement(tuple(values))
 
 
 def call_after_pause(peer: Peer, setup: Setup) -> Result:
-    """A trivial call in a warm session, after a pause as a model makes."""
+    """Measure a trivial call in a warm session, after a pause as a model makes."""
     return _calls(peer, setup, setup.scale.think_seconds)
 
 
 def call_at_once(peer: Peer, setup: Setup) -> Result:
-    """A trivial call right after the one before."""
+    """Measure a trivial call right after the one before."""
     return _calls(peer, setup, 0.0)
 
 
 def failing_call(peer: Peer, setup: Setup) -> Result:
-    """A call that changes a variable and raises."""
+    """Measure a call that changes a variable and raises."""
     session = peer.start()
     try:
         session.run("x = 1")
@@ -102,29 +102,29 @@ def failing_call(peer: Peer, setup: Setup) -> Result:
 
 
 def crop_plot(peer: Peer, setup: Setup) -> Result:
-    """A crop of the photo shown with `plt.show()`."""
+    """Measure a crop of the photo shown with `plt.show()`."""
     return _pictures(peer, setup, PLOT)
 
 
 def crop_show(peer: Peer, setup: Setup) -> Result:
-    """A crop of the photo shown with `Image.show()`."""
+    """Measure a crop of the photo shown with `Image.show()`."""
     if not peer.shows_images:
         return NotMeasured("no picture")
     return _pictures(peer, setup, SHOW)
 
 
 def many_start(peer: Peer, setup: Setup) -> Result:
-    """Seconds until many sessions, asked for at once, have all printed."""
+    """Measure the seconds until many sessions, asked for at once, have all printed."""
     return _many(peer, setup)[0]
 
 
 def many_crops(peer: Peer, setup: Setup) -> Result:
-    """Crops shown with `plt.show()` per second, over many sessions at once."""
+    """Count crops shown with `plt.show()` per second, over many sessions at once."""
     return _many(peer, setup)[1]
 
 
 def idle_memory(peer: Peer, setup: Setup) -> Result:
-    """MB (2**20 bytes) per idle session: PSS of all processes behind them and growth of the caller, by their number.
+    """Measure MB (2**20 bytes) per idle session: PSS of all their processes and growth of the caller, by their number.
 
     Numpy, Pillow and matplotlib are imported, by the contender itself or by a first cell.
     """
@@ -132,7 +132,7 @@ def idle_memory(peer: Peer, setup: Setup) -> Result:
 
 
 def memory_after_call(peer: Peer, setup: Setup) -> Result:
-    """The same after each session has run a first cell."""
+    """Measure the same after each session has run a first cell."""
     return _memory(peer, setup)[1]
 
 
@@ -140,7 +140,7 @@ P = TypeVar("P", bound=Peer)
 
 
 def _once(measure: Callable[[P, Setup], tuple[Result, ...]]) -> Callable[[P, Setup], tuple[Result, ...]]:
-    """Decorator: work that gives the figures of two rows is done once for each contender."""
+    """Decorate work that gives the figures of two rows, so that it is done once for each contender."""
 
     def shared(peer: P, setup: Setup) -> tuple[Result, ...]:
         key = (measure.__name__, peer.name)
@@ -260,7 +260,7 @@ def _timed(work: Callable[[], T]) -> tuple[float, T]:
 
 
 def start_provider(_: Saccade, setup: Setup) -> Result:
-    """The zygote itself, once for all sessions: from nothing to a first session, in milliseconds."""
+    """Measure the zygote itself, once for all sessions: from nothing to a first session, in milliseconds."""
 
     def work() -> None:
         with Saccade() as fresh:
@@ -270,17 +270,17 @@ def start_provider(_: Saccade, setup: Setup) -> Result:
 
 
 def branch_time(ours: Saccade, setup: Setup) -> Result:
-    """Branches of a session that holds the photo and a large array: all together, in milliseconds."""
+    """Measure branches of a session that holds the photo and a large array: all together, in milliseconds."""
     return _branches(ours, setup)[0]
 
 
 def branch_memory(ours: Saccade, setup: Setup) -> Result:
-    """What one of those branches adds to the memory of all processes (PSS), in MB."""
+    """Measure what one of those branches adds to the memory of all processes (PSS), in MB."""
     return _branches(ours, setup)[1]
 
 
 def alive(ours: Saccade, setup: Setup) -> Result:
-    """How many sessions are alive at once and answer, of those asked for."""
+    """Count how many sessions are alive at once and answer, of those asked for."""
     del ours  # a fresh one, so that its memory can be measured
     sessions: list[SaccadeSession] = []
     known = descendants(os.getpid())
@@ -335,12 +335,12 @@ LONG_CALLS = 100
 
 
 def few_forks(ours: Saccade, setup: Setup) -> Result:
-    """Fifty forks of a session with a large array, until every one has given its first result; milliseconds."""
+    """Measure fifty forks of a session with a large array, until every one has given its first result; milliseconds."""
     return _forks(ours, min(FEW_FORKS, setup.scale.forks), setup.scale.array_bytes)
 
 
 def many_forks(ours: Saccade, setup: Setup) -> Result:
-    """The same of a small session, by the hundred or the thousand; milliseconds."""
+    """Measure the same of a small session, by the hundred or the thousand; milliseconds."""
     return _forks(ours, setup.scale.forks, 1)
 
 
@@ -369,7 +369,7 @@ def _forks(ours: Saccade, count: int, array_bytes: int) -> Result:
 
 
 def long_fork(ours: Saccade, setup: Setup) -> Result:
-    """One fork after a hundred kept calls, until it has given its first result; milliseconds."""
+    """Measure one fork after a hundred kept calls, until it has given its first result; milliseconds."""
     session = ours.start()
     try:
         for number in range(min(LONG_CALLS, setup.scale.forks)):
@@ -433,12 +433,12 @@ print(json.dumps(times))
 
 
 def fork_milliseconds(repeats: int) -> list[float]:
-    """fork + exit + wait of a process that has numpy, Pillow, matplotlib and OpenCV loaded."""
+    """Measure fork + exit + wait of a process that has numpy, Pillow, matplotlib and OpenCV loaded."""
     return _numbers(_ended(_python(_FORK, str(repeats))))
 
 
 def drawing_milliseconds(photo: Path, repeats: int, processes: int) -> list[float]:
-    """The drawing of the crop alone, in `processes` plain processes that work at the same time."""
+    """Measure the drawing of the crop alone, in `processes` plain processes that work at the same time."""
     started = [_python(_DRAW, str(photo), str(repeats)) for _ in range(processes)]
     for process in started:
         assert process.stdout is not None

@@ -72,7 +72,7 @@ image_clue_0.crop((x, y, x + {width} // 2, y + {height} // 2)).resize(({width}, 
 
 
 def make_policy(folder: Path) -> Trainable:
-    """Tokens as a run of Qwen2.5-VL has them: as many for a picture, room for many pictures."""
+    """Make a policy with tokens as a run of Qwen2.5-VL has them: as many for a picture, room for many pictures."""
     logging.disable_progress_bar()
     save_tiny(folder, "qwen2_5_vl")
     _change(folder / "preprocessor_config.json", lambda values: values["size"].update(longest_edge=_MOST_PIXELS))
@@ -81,7 +81,7 @@ def make_policy(folder: Path) -> Trainable:
 
 
 def make_tasks(store: MediaStore, count: int, size: tuple[int, int] = SIZE) -> list[Task]:
-    """Tasks about some pictures, each of which is that of every sixteenth task."""
+    """Make tasks about some pictures, each of which is that of every sixteenth task."""
     parts = [store.put_image(_photo(number, size)) for number in range(min(_PICTURES, count))]
     return [
         Task(
@@ -94,7 +94,7 @@ def make_tasks(store: MediaStore, count: int, size: tuple[int, int] = SIZE) -> l
 
 
 def make_plans(tasks: Sequence[Task], episodes: int, looks: int, first: int = 0) -> list[Plan]:
-    """`episodes` in groups over the tasks, from the episode with number `first` on."""
+    """Plan `episodes` in groups over the tasks, from the episode with number `first` on."""
     dialect = load_dialect(DIALECT)
     limits = EpisodeLimits(turns=looks + 1, context_tokens=_CONTEXT, images=looks + 1)
     return [
@@ -112,7 +112,7 @@ def make_plans(tasks: Sequence[Task], episodes: int, looks: int, first: int = 0)
 def answers_of(
     policy: Trainable, looks: int, seconds: float, sigma: float, size: tuple[int, int] = SIZE
 ) -> TimedAnswers:
-    """What the engine says in place of a model."""
+    """Return what the engine says in place of a model."""
     encoder, dialect = policy.encoder, load_dialect(DIALECT)
     code = Code(code=_CELL.format(width=size[0], height=size[1]))
     look = (*encoder.text(_said(dialect, code)), encoder.end_id)
@@ -122,7 +122,7 @@ def answers_of(
 
 @contextmanager
 def engine_process(answers: TimedAnswers) -> Iterator[tuple[str, int]]:
-    """The address of an engine, and the id of its process."""
+    """Yield the address of an engine, and the id of its process."""
     command = [sys.executable, "-m", "benchmarks.servers", "timed", answers.as_json()]
     with _running(command, "the engine") as (line, process):
         yield f"http://127.0.0.1:{int(line)}", process
@@ -130,7 +130,7 @@ def engine_process(answers: TimedAnswers) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def sandbox_hosts(count: int, sessions: int) -> Iterator[str]:
-    """The addresses, with commas between them, of servers of sandboxes for `sessions` sessions each."""
+    """Yield the addresses, with commas between them, of servers of sandboxes for `sessions` sessions each."""
     code = "import sys; from saccade.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "sandbox", "serve", "--port", "0", "--no-token"]
     with ExitStack() as stack:
@@ -143,7 +143,7 @@ def sandbox_hosts(count: int, sessions: int) -> Iterator[str]:
 
 @contextmanager
 def _running(command: Sequence[str], what: str) -> Iterator[tuple[str, int]]:
-    """The first line that a program prints, and its process; it ends with the block, or when this process is killed."""
+    """Yield a program's first line of output and its process; it ends with the block or when this process is killed."""
     guarded = [sys.executable, "-I", guard.__file__, *command]
     with subprocess.Popen(guarded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -161,7 +161,7 @@ def _said(dialect: Dialect, action: Code | Answer) -> str:
 
 
 def _photo(number: int, size: tuple[int, int]) -> Image.Image:
-    """Soft shapes of several sizes under the noise of a sensor."""
+    """Draw soft shapes of several sizes under the noise of a sensor."""
     random = np.random.default_rng(number)
     total = np.zeros((size[1], size[0], 3))
     for cells, strength in ((4, 60), (16, 30), (64, 12)):
@@ -187,7 +187,7 @@ class ScaleRunSize:
     episodes: int
     """Side by side; a multiple of a group."""
     looks: int
-    """Of an episode; a turn more answers."""
+    """Of an episode; one more turn answers."""
     seconds: float
     """Mean of a turn of the engine."""
     hosts: int = 0
@@ -200,7 +200,7 @@ class ScaleRunSize:
 
 @dataclass(frozen=True, slots=True)
 class ScaleRun:
-    """What came of it."""
+    """What came of a run."""
 
     turns: int
     wall: float
@@ -237,7 +237,7 @@ class Stage:
     box: Sandbox
 
     async def play(self, plans: Sequence[Plan]) -> list[Trajectory]:
-        """All `plans` at once; what came of them is on the disk."""
+        """Play all `plans` at once; what came of them is on the disk."""
         resources = RolloutResources(self.engine, self.policy.encoder, self.box, self.folder.store)
         settings = GenerationSettings(max_concurrency=len(plans), replays=0)
         rollouts, _ = await generate_rollouts(plans, resources, settings, 0)
@@ -263,7 +263,7 @@ def measure_run(policy: Trainable, root: Path, size: ScaleRunSize) -> ScaleRun:
 
 
 async def growth_over(policy: Trainable, root: Path, size: ScaleRunSize, count: int) -> tuple[float, float]:
-    """Memory of this process, in bytes, after a quarter of `count` episodes and after all, run after run.
+    """Return the memory of this process, in bytes, after a quarter of `count` episodes and after all, run after run.
 
     Raises:
         SandboxError: an episode did not do its work.
@@ -313,7 +313,7 @@ async def _run(policy: Trainable, root: Path, size: ScaleRunSize, at: tuple[str,
 
 @contextmanager
 def _processes(policy: Trainable, size: ScaleRunSize) -> Iterator[tuple[str, int, str]]:
-    """The address of an engine, the id of its process, and where sandboxes are."""
+    """Yield the address of an engine, the id of its process, and where sandboxes are."""
     sessions = size.episodes + -(-size.episodes // GROUP) + 1  # any host could hold all, so the pool balances them
     with ExitStack() as stack:
         url, process = stack.enter_context(
@@ -324,7 +324,7 @@ def _processes(policy: Trainable, size: ScaleRunSize) -> Iterator[tuple[str, int
 
 @asynccontextmanager
 async def _stage(policy: Trainable, root: Path, url: str, where: str) -> AsyncIterator[Stage]:
-    """Ready to play: the engine was checked, a session was opened."""
+    """Yield a stage that is ready to play: the engine was checked, a session was opened."""
     folder = RunFolder(root)
     engine = ServerEngine([Connection(url)], policy, folder.store, root / "served")
     try:
@@ -340,7 +340,7 @@ async def _stage(policy: Trainable, root: Path, url: str, where: str) -> AsyncIt
 
 @asynccontextmanager
 async def _boxes_watched(engine: int, size: ScaleRunSize) -> AsyncIterator[list[float]]:
-    """MiB of all processes below this one but the engine and its guard, after half of the turns, then ever more rarely.
+    """Note MiB of all processes below this one but engine and guard, after half of the turns, then ever more rarely.
 
     Looking at thousands of processes takes a second of a processor.
     """
@@ -364,7 +364,7 @@ async def _boxes_watched(engine: int, size: ScaleRunSize) -> AsyncIterator[list[
 
 
 def _drawn(item: Trajectory) -> float:
-    """Seconds that the engine drew for its turns, as it says in their log-probabilities."""
+    """Return the seconds that the engine drew for its turns, as it says in their log-probabilities."""
     return sum(-turn.logprobs[0] for turn in item.turns if turn.logprobs)
 
 
@@ -407,7 +407,7 @@ class ScaleSizes:
     """Whether targets are; a small run says nothing about them."""
 
     def with_episodes(self, episodes: Sequence[int]) -> ScaleSizes:
-        """The same with so many side by side at a time.
+        """Return the same with so many side by side at a time.
 
         Raises:
             SettingsError: groups cannot be whole.
@@ -426,7 +426,7 @@ QUICK_SCALE = ScaleSizes(
 
 
 def measure_scale(sizes: ScaleSizes, on_progress: Callable[[str], None] = lambda what: None) -> list[Figure]:
-    """Every figure.
+    """Measure every figure.
 
     Raises:
         IsolationError: this machine cannot isolate a sandbox.
@@ -506,7 +506,7 @@ def _figures(size: ScaleRunSize, run: ScaleRun) -> list[Figure]:
 
 
 def _most_turns(run: ScaleRun) -> float:
-    """A second, if no processor ever waited and nothing else ran: what a turn took of them decides."""
+    """Return the turns a second if no processor ever waited and nothing else ran: a turn's processor time decides."""
     return len(os.sched_getaffinity(0)) * run.turns / (run.host_cpu + run.box_cpu + run.engine_cpu)
 
 

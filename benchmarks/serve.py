@@ -1,10 +1,10 @@
-"""`python -m benchmarks serve`: what a server of agents costs beside its model, under load, and its memory.
+"""`python -m benchmarks serve`: what a server of agents costs besides its model, under load, and its memory.
 
 The server is a process of its own, with a model in it that answers after a fixed time and costs nothing, so no second
 HTTP is in the figures. The load comes from this process over connections that stay open, one for each request at once,
 by a client as light as one can be, since it shares the machine. Connections begin one after the other and not all at
 once, as clients do that know nothing of each other. What the model allows is the requests at once divided by its time.
-Beside it stand an address of the same server that only waits for as long (what HTTP allows here) and the CPU of the
+It is shown with an address of the same server that only waits for as long (what HTTP allows here) and the CPU of the
 server per request, which other work on the machine disturbs less. With code the bound is what model and sandbox allow:
 the same calls made straight to the sandbox in the same run.
 """
@@ -55,7 +55,7 @@ class TimedModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next text, `SECONDS` later."""
+        """Return the next text, `SECONDS` later."""
         await asyncio.sleep(SECONDS)
         first = not any(message.role == "assistant" for message in request.messages)
         if first not in self._said:
@@ -81,14 +81,14 @@ def _with_pause(application: AsgiApp) -> AsgiApp:
 
 
 def served_app(dialect: str, at_once: int) -> AsgiApp:
-    """The application of `saccade serve` over such a model, without a token, with `PAUSE` beside it."""
+    """Return the application of `saccade serve` over such a model, without a token, with `PAUSE` added."""
     base = AskSettings(model="bench", dialect=dialect)
     pool = AgentPool({"bench": TimedModel(dialect)}, base, AgentServeSettings(max_requests=at_once))
     return _with_pause(agent_app(pool, token=None, only_local=True))
 
 
 def request_rate(url: str, asked: object, requests: int, at_once: int, *, spread: float) -> float:
-    """Requests per second with `at_once` connections, whose first requests are spread over `spread` seconds.
+    """Return requests per second of `at_once` connections, whose first requests are spread over `spread` seconds.
 
     `asked` is the JSON of each. Raises `SandboxError` if one is not answered with 200 and the text `2`.
     """
@@ -155,7 +155,7 @@ class _Client(asyncio.Protocol):
             self.done.set_exception(SandboxError(f"the server of the benchmark closed a connection: {error}"))
 
     def check(self) -> None:
-        """Raises `SandboxError` for an answer that is none."""
+        """Raise `SandboxError` unless every answer is 200 with the text `2`."""
         for head, body in self._answers:
             if not head.lower().startswith(b"http/1.1 200"):
                 said = body[:500].decode("utf-8", "replace")
@@ -166,7 +166,7 @@ class _Client(asyncio.Protocol):
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """That of the servers: uvloop's where it is installed."""
+    """Return the loop factory of the servers: uvloop's where it is installed."""
     try:
         import uvloop
     except ModuleNotFoundError:
@@ -195,7 +195,7 @@ QUICK_SERVE = ServeScale(requests=256, code_requests=64, memory_requests=512)
 
 
 def measure_serve(scale: ServeScale, on_progress: Callable[[str], None] = lambda what: None) -> list[Figure]:
-    """Every figure. Raises `SandboxError` if a request is not answered as it must be."""
+    """Measure every figure. Raises `SandboxError` if a request is not answered as it must be."""
     full = scale == FULL_SERVE
     at_once = f"{scale.at_once} at once"
     figures = []
@@ -223,7 +223,7 @@ def measure_serve(scale: ServeScale, on_progress: Callable[[str], None] = lambda
 
 
 def _without_code(scale: ServeScale, rate: float, bare: float, busy: float) -> list[Figure]:
-    """`busy` is milliseconds of CPU per request."""
+    """Return the figures without code; `busy` is milliseconds of CPU per request."""
     full = scale == FULL_SERVE
     at_once = f"{scale.at_once} at once"
     allowed = scale.at_once / SECONDS
@@ -264,7 +264,7 @@ def _memory(scale: ServeScale, url: str, process: int) -> Figure:
 
 @contextmanager
 def _server(dialect: str, at_once: int) -> Iterator[tuple[str, int]]:
-    """The address of a server, and the id of its process."""
+    """Yield the address of a server, and the id of its process."""
     app = f"served_app({dialect!r}, {at_once})"
     code = (
         "from benchmarks.serve import served_app; from saccade.cli.web import serve_app; "
@@ -283,6 +283,6 @@ def _server(dialect: str, at_once: int) -> Iterator[tuple[str, int]]:
 
 
 def _rate(url: str, requests: int, at_once: int, path: str = ASK) -> float:
-    """Requests per second."""
+    """Return requests per second."""
     asked = {"model": "bench", "messages": [{"role": "user", "content": "What is 1 + 1?"}]}
     return request_rate(url + path, asked, requests, at_once, spread=SECONDS)

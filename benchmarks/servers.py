@@ -57,7 +57,7 @@ GENERATE = "/inference/v1/generate"
 RECEIVED = "/received"
 _PIECE = 1 << 20
 _END_OF_HEAD = b'"return_token_ids"'
-"""Follows what is read of a request; behind it come the pictures."""
+"""Follows what is read of a request; the pictures come after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class TimedAnswers:
     """Standard deviation of the logarithm of the seconds."""
 
     def drawn(self, seed: int) -> float:
-        """Seconds of the turn with that seed."""
+        """Return the seconds of the turn with that seed."""
         return random.Random(seed).lognormvariate(math.log(self.seconds) - self.sigma**2 / 2, self.sigma)
 
     def as_json(self) -> str:
-        """What the server reads."""
+        """Return what the server reads."""
         return json.dumps(asdict(self))
 
 
@@ -94,7 +94,7 @@ class TimedEngine:
         self._turns = self._bytes = 0
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, until its client goes."""
+        """Serve one connection, until its client goes."""
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")

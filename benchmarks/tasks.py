@@ -1,7 +1,7 @@
 """`python -m benchmarks tasks`: how soon a large source of tasks is open, and how much memory that takes.
 
 Each form is opened in a process of its own, so that its peak of memory is its own; what Python and the packages take
-is in it. Pictures lie there and are not opened: those of one file of rows are looked for, one task of each is made.
+is in it. Pictures are there and are not opened: those of one file of rows are looked for, one task of each is made.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ QUICK_TASKS = TasksScale(tasks=5000, pictures=20)
 
 
 def measure_tasks(scale: TasksScale, on_progress: Callable[[str], None] = lambda what: None) -> list[Figure]:
-    """Every figure. Raises `DataError` if a source does not give all its tasks."""
+    """Measure every figure. Raises `DataError` if a source does not give all its tasks."""
     figures = []
     with tempfile.TemporaryDirectory(prefix="saccade-bench-") as folder:
         for name, source in _sources(Path(folder), scale, on_progress):
@@ -125,7 +125,7 @@ def _parquet(file: Path, photos: Path, scale: TasksScale) -> Path:
 
 
 def _opened(source: Path, tasks: int) -> tuple[float, float]:
-    """Seconds and MiB."""
+    """Return seconds and MiB."""
     command = [sys.executable, "-c", _OPEN, str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

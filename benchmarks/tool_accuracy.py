@@ -71,7 +71,7 @@ MOST_WRONG: Final = 2
 
 
 def measure_accuracy(scale: AccuracyScale, problems: Path | None, on_progress: Progress) -> Sequence[Figure]:
-    """Every figure, in percent.
+    """Measure every figure, in percent.
 
     Raises:
         DataError: the folder of problems holds none.
@@ -123,7 +123,7 @@ def _is_near(read: Values, key: tuple[str, str], gold: float) -> bool:
 
 
 def percent(part: int, total: int) -> float:
-    """To a tenth; 0 of nothing."""
+    """Return the percentage, to a tenth; 0 of nothing."""
     return round(100 * part / total, 1) if total else 0.0
 
 
@@ -167,7 +167,7 @@ def _world_charts(count: int) -> Iterator[tuple[Image.Image, Values]]:
 
 
 def _styles(each: int, tools: Sequence[Tool[Any, Any]], on_progress: Progress, seed: int) -> Iterator[Figure]:
-    """Claims about kinds, values and bars of charts in every style, of each kind of chart and of all."""
+    """Yield claims about kinds, values and bars of charts in every style, of each kind of chart and of all."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for number, drawn in enumerate(drawn_charts(each, seed)):
         on_progress(f"{drawn.kind} {number + 1}")
@@ -195,7 +195,7 @@ def _shares(name: str, count: Counter[str], what: str, *, judge: bool) -> Iterat
 
 
 def _diagrams(count: int, on_progress: Progress) -> Iterator[Figure]:
-    """Picture and question to the answer, through `image_cdl`, `text_cdl` and `inter_gps`."""
+    """Go from picture and question to the answer, through `image_cdl`, `text_cdl` and `inter_gps`."""
     image_cdl, text_cdl, solver = ImageCdl(), TextCdl(), InterGps()
     for name, kinds in (("one polygon", KINDS), ("every kind", ALL_KINDS)):
         knobs, counts = GeometryKnobs(kinds=kinds), Counter[str]()

@@ -1,7 +1,7 @@
 """`python -m benchmarks tools`: calls of typed tools by many episodes at once, in worker processes and behind a server.
 
-Every episode is played by the one loop with a model that answers in no time, on a drawn chart of its own. Beside each
-figure stands what the tool alone allows: the same calls in plain processes, one on each core, with nothing of ours
+Every episode is played by the one loop with a model that answers in no time, on a drawn chart of its own. Each figure
+is shown with what the tool alone allows: the same calls in plain processes, one on each core, with nothing of ours
 around them. The CPU time of such a call is a row too; other programs lengthen it less. The row `in this process` has no
 workers: a thread each, behind the tool's lock. A detector is measured where torch and transformers are installed: with
 the weights that the setup of tools names, else with random ones.
@@ -45,7 +45,7 @@ _WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "a", "red", "bar", 
 
 @contextmanager
 def detector(folder: Path) -> Iterator[str]:
-    """A setup in which the detector has weights; what they are, or empty if it cannot be loaded here.
+    """Give the detector weights within the block; yield what they are, or empty if it cannot be loaded here.
 
     Those that the user's setup names are taken; without any, random ones are written to `folder`.
     """
@@ -124,7 +124,7 @@ class ToolScale:
     ocr_calls: int = 48
 
     def total(self, tool: str, at_once: int) -> int:
-        """Episodes of a row: enough to keep `at_once` busy."""
+        """Return the episodes of a row: enough to keep `at_once` busy."""
         calls = self.cheap_calls if tool == "color_stats" else self.ocr_calls
         return max(at_once, min(calls // CALLS, 8 * at_once))
 
@@ -146,7 +146,7 @@ class AloneFigures:
 def measure_tools(
     scale: ToolScale, on_progress: Callable[[str], None] = lambda what: None, only: Sequence[str] = ()
 ) -> list[Figure]:
-    """Every figure, or those of some of `TOOLS`. Raises `ToolLostError` if a call does not do its work."""
+    """Measure every figure, or those of some of `TOOLS`. Raises `ToolLostError` if a call does not do its work."""
     with tempfile.TemporaryDirectory(prefix="saccade-bench-") as folder:
         store = MediaStore(folder)
         tasks = [make_task(WORLD, "test", index, store) for index in range(max(scale.episodes))]
@@ -210,7 +210,7 @@ async def _rate(
     offered: tuple[Dialect, Toolbox],
     material: tuple[MediaStore, Sequence[Task]],
 ) -> float:
-    """Calls per second; the first episodes, which load the tool, are not counted."""
+    """Return calls per second; the first episodes, which load the tool, are not counted."""
     store, tasks = material
     gate = asyncio.Semaphore(at_once)
 
@@ -236,7 +236,7 @@ async def _episode(tool: str, task: Task, offered: tuple[Dialect, Toolbox], stor
 
 
 def _alone(tool: str, calls: int, root: Path, tasks: Sequence[Task]) -> AloneFigures:
-    """The same calls in plain processes, one on each core, each with one thread."""
+    """Make the same calls in plain processes, one on each core, each with one thread."""
     cores = os.cpu_count() or 1
     pictures = [str(MediaStore(root).path(task.media[0].part.sha256)) for task in tasks]
     code = "import sys; from benchmarks.tools import plain; plain(sys.argv[1], int(sys.argv[2]), sys.argv[3:])"
@@ -255,7 +255,7 @@ def _alone(tool: str, calls: int, root: Path, tasks: Sequence[Task]) -> AloneFig
 
 
 def run_together(waiting: Sequence[subprocess.Popen[bytes]]) -> list[bytes]:
-    """Let processes go that wait for a line, all of them before the first is waited for: what they print then.
+    """Let processes go that wait for a line, all before the first is waited for; return what they print then.
 
     Raises:
         ToolLostError: one of them failed.
@@ -271,7 +271,7 @@ def run_together(waiting: Sequence[subprocess.Popen[bytes]]) -> list[bytes]:
 
 
 def plain(tool: str, calls: int, pictures: Sequence[str]) -> None:
-    """What one of the plain processes does: load, wait for a line, call, and print the CPU seconds of the calls."""
+    """Work as one of the plain processes: load, wait for a line, call, and print the CPU seconds of the calls."""
     from PIL import Image
 
     made = make_tool(tool)
@@ -289,7 +289,7 @@ def plain(tool: str, calls: int, pictures: Sequence[str]) -> None:
 
 @contextmanager
 def _server(tools: Sequence[str]) -> Iterator[str]:
-    """The address of a server of these tools, one worker on each core for each of them."""
+    """Serve these tools, one worker on each core for each of them; yield the address."""
     cores = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "tools.toml"

@@ -96,13 +96,13 @@ class _Screen:
         self._say(text)
 
     def sft(self) -> AbstractContextManager[SftCallback]:
-        """As `saccade sft` shows it."""
+        """Show training as `saccade sft` does."""
         from saccade.cli.train import SftScreen
 
         return SftScreen()
 
     def rl(self) -> AbstractContextManager[RlCallback]:
-        """As `saccade rl` shows it."""
+        """Show training as `saccade rl` does."""
         from saccade.cli.train import RlScreen
 
         return RlScreen()

@@ -31,12 +31,12 @@ LOOKS: Final = 0.2
 
 
 def searched(item: ExamAnswer) -> bool:
-    """Whether a task is visual search."""
+    """Return whether a task is visual search."""
     return item.searched
 
 
 def why_not(evidence: Evidence, arm: Arm, asks: Callable[[ExamAnswer], bool] = searched) -> str:
-    """Why the claim cannot be decided with this start; empty if it can. Tasks that `asks` is false of do not count."""
+    """Return why this start cannot decide the claim; empty if it can. Only tasks that `asks` is true of count."""
     start = [item for item in evidence.start(arm).values() if asks(item)]
     if not start:
         return "none of its tasks asks for a look"
@@ -51,7 +51,7 @@ def why_not(evidence: Evidence, arm: Arm, asks: Callable[[ExamAnswer], bool] = s
     return ""
 
 
-# lift. An arm that is trained on videos is shown beside the others: its tasks are no visual search.
+# lift. An arm that is trained on videos is shown next to the others: its tasks are no visual search.
 
 LIFT: Final = 0.20
 
@@ -181,7 +181,7 @@ def _std_sorting_measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
 
 
 def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterator[list[RolloutGroup]]:
-    """The groups of every step whose rollouts were kept, with the rewards of the arm.
+    """Yield the groups of every step whose rollouts were kept, with the rewards of the arm.
 
     Raises:
         RecordError: they cannot be read.
@@ -207,7 +207,7 @@ def _place(trajectory: Trajectory) -> int:
 
 
 def _of_step(groups: Sequence[RolloutGroup], evidence: Evidence, arm: Arm) -> tuple[float | None, float | None]:
-    """Difference of the share, and of the variance; None where nothing was selected."""
+    """Return the difference of the share, and of the variance; None where nothing was selected."""
     rule = evidence.arms[arm.name].recipe.selection
     assert isinstance(rule, OversampleFilterRank), "checked before anything was run"
     ranked, plain = rule(groups), rule.model_copy(update={"rank": False})(groups)
@@ -219,7 +219,7 @@ def _of_step(groups: Sequence[RolloutGroup], evidence: Evidence, arm: Arm) -> tu
 
 
 def share(selection: Selection) -> float | None:
-    """Right rollouts with a negative advantage among the right ones that are trained on; None without any."""
+    """Return the share of trained right rollouts that have a negative advantage; None without any right ones."""
     compared = Grpo(divide_by_std=False)(selection)
     signs = [item.advantage.sequence < 0 for item in compared if item.right and item.advantage is not None]
     return sum(signs) / len(signs) if signs else None

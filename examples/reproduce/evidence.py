@@ -52,7 +52,7 @@ class Expectation:
     threshold: float
     pairs: Literal["tasks", "blocks of steps"] = "tasks"
     decides: bool = True
-    """False: shown beside the claim, and no part of it."""
+    """False: shown next to the claim, and no part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Finding:
 
 
 def judge(expectation: Expectation, measured: MeasuredEffect) -> Finding:
-    """The finding; see the module for the rule."""
+    """Return the finding; see the module for the rule."""
     by_pair: dict[str, list[float]] = {}
     for seed in measured.by_seed:
         for name, value in seed.items():
@@ -98,7 +98,7 @@ def judge(expectation: Expectation, measured: MeasuredEffect) -> Finding:
 
 
 def overall_verdict(findings: Iterable[Finding]) -> ClaimVerdict:
-    """The verdict on a claim."""
+    """Return the verdict on a claim."""
     verdicts = [item.verdict for item in findings if item.expectation.decides]
     if ClaimVerdict.FAILS in verdicts:
         return ClaimVerdict.FAILS
@@ -134,20 +134,20 @@ class Evidence:
         return self.places.settings
 
     def start(self, arm: Arm) -> dict[str, ExamAnswer]:
-        """The start's examination by the tasks of an arm, by task."""
+        """Return the start's examination by the tasks of an arm, by task."""
         return self._exam(self.places.start_exam(arm))
 
     def exam(self, arm: Arm, seed: int) -> dict[str, ExamAnswer]:
-        """The examination of an arm, by task; empty if the arm could not be trained."""
+        """Return the examination of an arm, by task; empty if the arm could not be trained."""
         return self._exam(self.places.exam(arm, seed))
 
     def steps(self, arm: Arm, seed: int) -> list[Step]:
-        """What `metrics.jsonl` says of every step of training."""
+        """Return what `metrics.jsonl` says of every step of training."""
         return self.read_steps(self.places.arm(arm, seed))
 
     @staticmethod
     def read_steps(run: Path) -> list[Step]:
-        """The same of the run in a folder; none where nothing was trained."""
+        """Return the same of the run in a folder; none where nothing was trained."""
         path = run / "metrics.jsonl"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [line for line in map(json.loads, lines) if "rollouts" in line]
@@ -158,7 +158,7 @@ class Evidence:
         return {item.task: item for item in self._read[folder]}
 
     def busy(self) -> str:
-        """Why nothing can be decided, where too many calls were late; empty where they were not."""
+        """Return why nothing can be decided, if too many calls were late; empty if they were not."""
         runs = [self.steps(arm, seed) for arm in self.settings.arms for seed in self.settings.seeds]
         known = [step["broken/timeout"] for run in runs for step in run if "broken/timeout" in step]
         late = fmean(known) if known else 0.0
@@ -169,14 +169,14 @@ class Evidence:
     # -- Paired differences --------------------------------------------------------------------------------------
 
     def gained(self, arm: Arm, measure: Measure, within: str = "") -> MeasuredEffect:
-        """An arm minus the start, task by task; `within` is a task set."""
+        """Return an arm minus the start, task by task; `within` is a task set."""
         start = self.start(arm)
         return MeasuredEffect(
             tuple(_paired(self.exam(arm, seed), start, measure, within) for seed in self.settings.seeds)
         )
 
     def of(self, arm: Arm, measure: Measure, within: str = "") -> MeasuredEffect:
-        """An arm by itself, task by task."""
+        """Return an arm by itself, task by task."""
         exams = (self.exam(arm, seed) for seed in self.settings.seeds)
         return MeasuredEffect(
             tuple(
@@ -186,12 +186,12 @@ class Evidence:
         )
 
     def between(self, left: Arm, right: Arm, measure: Measure, within: str = "") -> MeasuredEffect:
-        """One arm minus another, task by task."""
+        """Return one arm minus another, task by task."""
         pairs = ((self.exam(left, seed), self.exam(right, seed)) for seed in self.settings.seeds)
         return MeasuredEffect(tuple(_paired(ours, theirs, measure, within) for ours, theirs in pairs))
 
     def between_steps(self, left: Arm, right: Arm, value: str, since: float = 0.0) -> MeasuredEffect:
-        """One arm minus another, step by step from the fraction `since` of the steps on, in blocks."""
+        """Return one arm minus another, step by step from the fraction `since` of the steps on, in blocks."""
         made = []
         for seed in self.settings.seeds:
             ours, theirs = self.steps(left, seed), self.steps(right, seed)
@@ -201,7 +201,7 @@ class Evidence:
         return MeasuredEffect(tuple(made))
 
     def later(self, arm: Arm, value: str) -> MeasuredEffect:
-        """The last third of an arm's steps minus the mean of the third before it, in blocks."""
+        """Return the last third of an arm's steps minus the mean of the third before it, in blocks."""
         made = []
         for seed in self.settings.seeds:
             values = [step.get(value) for step in self.steps(arm, seed)]
@@ -213,7 +213,7 @@ class Evidence:
 
 
 def blocks(values: list[float | None]) -> dict[str, float]:
-    """Means of at most `BLOCKS` runs of neighbours, by their number; a block without any value is left out."""
+    """Return means of at most `BLOCKS` runs of neighbours, by their number; a block without any value is left out."""
     size = max(1, -(-len(values) // BLOCKS))
     made: dict[str, float] = {}
     for first in range(0, len(values), size):

@@ -35,7 +35,7 @@ Part = Literal["train", "held-out"]
 
 
 def write_tasks(sets: Sequence[TaskSet], part: Part, folder: Path) -> Path:
-    """The tasks of `sets`, the sets and worlds taking turns, in `folder`, where they are not there already.
+    """Write the tasks of `sets`, the sets and worlds taking turns, to `folder`, if they are not there already.
 
     Raises:
         RegistryError: there is no such world.
@@ -51,7 +51,7 @@ def write_tasks(sets: Sequence[TaskSet], part: Part, folder: Path) -> Path:
 
 
 def set_of(task_id: str) -> str:
-    """The name of the set that a task was drawn from."""
+    """Return the name of the set that a task was drawn from."""
     return task_id.split("/")[2].rpartition("-")[0]
 
 
@@ -83,19 +83,19 @@ class Places:
         return self.root / START
 
     def tasks(self, arm: Arm, part: Part) -> Path:
-        """The tasks of an arm."""
+        """Return the folder of an arm's tasks."""
         return self.root / "tasks" / "+".join(self.settings.sets_of(arm)) / part
 
     def arm(self, arm: Arm, seed: int) -> Path:
-        """The run of an arm."""
+        """Return the folder of an arm's run."""
         return self.root / "arms" / arm.name / str(seed)
 
     def exam(self, arm: Arm, seed: int) -> Path:
-        """The examination of an arm."""
+        """Return the folder of an arm's examination."""
         return self.root / "exams" / arm.name / str(seed)
 
     def start_exam(self, arm: Arm) -> Path:
-        """The examination of the start by the tasks of an arm, in its dialect."""
+        """Return the folder of the start's examination by the tasks of an arm, in its dialect."""
         spoken = arm.dialect.replace(":", "-").replace("@", "-")
         return self.root / "exams" / START / f"{'+'.join(self.settings.sets_of(arm))}-{spoken}"
 
@@ -127,7 +127,7 @@ class ExamAnswer:
 
 
 def read_exam(out: Path) -> tuple[ExamAnswer, ...]:
-    """The examination in the folder `out`; rollouts that were lost or could not be graded are left out."""
+    """Read the examination in the folder `out`; rollouts that were lost or could not be graded are left out."""
     folder = RunFolder(out)
     if not folder.path.exists():
         return ()

@@ -56,7 +56,7 @@ class ClaimOutcome:
 
 
 def rows_of(evidence: Evidence) -> tuple[PolicyRow, ...]:
-    """The start and every arm, by task set."""
+    """Return the start and every arm, by task set."""
     rows: dict[tuple[str, int | None, str], PolicyRow] = {}
     for arm in evidence.settings.arms:
         for row in _rows("start", None, tuple(evidence.start(arm).values())):
@@ -85,7 +85,7 @@ def _rows(policy: str, seed: int | None, answers: Sequence[ExamAnswer]) -> Itera
 
 
 def expected(claim: Claim, expectations: Sequence[Expectation]) -> str:
-    """What is expected, as it is said before anything is run."""
+    """Return what is expected, as it is said before anything is run."""
     lines = [f"claim: {claim.says} ({claim.source})", ""]
     lines += [
         f"* {item.says}: {item.side} {item.threshold:g}, pairs are {item.pairs}"
@@ -103,7 +103,7 @@ def expected(claim: Claim, expectations: Sequence[Expectation]) -> str:
 
 
 def report(outcome: ClaimOutcome) -> str:
-    """The tables and the verdict, in Markdown."""
+    """Return the tables and the verdict, in Markdown."""
     rows = [
         (
             row.policy,
@@ -153,7 +153,7 @@ def _finding(item: Finding) -> tuple[str, ...]:
 
 
 def write_outcome(outcome: ClaimOutcome, root: Path) -> None:
-    """`report.md` and `result.json`."""
+    """Write `report.md` and `result.json`."""
     write_atomic(root / "report.md", report(outcome) + "\n")
     write_atomic(root / "result.json", json.dumps(asdict(outcome), indent=2) + "\n")
 
@@ -206,7 +206,7 @@ def _curve(axes: Axes, evidence: Evidence, value: str, label: str) -> None:
 
 
 def _smooth(runs: Sequence[Sequence[float | None]]) -> list[tuple[int, float]]:
-    """(step, mean over seeds and the last few steps)."""
+    """Return (step, mean over seeds and the last few steps)."""
     points = []
     for at in range(max(map(len, runs), default=0)):
         near = [item for run in runs for item in run[max(0, at - _SMOOTH + 1) : at + 1] if item is not None]
@@ -216,7 +216,7 @@ def _smooth(runs: Sequence[Sequence[float | None]]) -> list[tuple[int, float]]:
 
 
 def _draw_findings(axes: Axes, findings: Sequence[Finding]) -> None:
-    """Estimates with their intervals, and the threshold of each as a mark."""
+    """Draw estimates with their intervals, and the threshold of each as a mark."""
     labels: list[str] = []
     for at, item in enumerate(reversed(findings)):
         expectation, colour = item.expectation, _VERDICTS[item.verdict]

@@ -87,7 +87,7 @@ _SEEDS_APART = 1000
 
 
 def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
-    """The settings of an arm but for its checkpoint, its tasks and its steps.
+    """Return the settings of an arm but for its checkpoint, its tasks and its steps.
 
     Raises:
         SettingsError: the recipe is not there, or a change of it is wrong.
@@ -106,7 +106,7 @@ def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
 
 
 def complete_settings(settings: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
-    """The settings of an arm, complete."""
+    """Complete the settings of an arm."""
     return settings.model_copy(
         update={
             "recipe": settings.recipe.model_copy(update={"steps": steps}),
@@ -127,7 +127,7 @@ _BRIEF = ExpertSettings(verbosity="short")
 
 
 def make_start(settings: Reproduction, source: str, root: Path, callback: SftCallback) -> str:
-    """The checkpoint that all arms begin from: `source` itself, or what is made of it in `root`.
+    """Return the checkpoint that all arms begin from: `source` itself, or what is made of it in `root`.
 
     Raises:
         SettingsError: a play does not fit a world, or `root` was begun with other settings.
@@ -210,8 +210,7 @@ def examine(
 ) -> int:
     """Give the tasks in `tasks` to the checkpoint in the folder `checkpoint`; episodes are kept in `out`.
 
-    An episode has at most `turns` turns, or as many as the dialect allows. How many episodes were played now is given
-    back.
+    An episode has at most `turns` turns, or as many as the dialect allows. Returns how many episodes were played now.
 
     Raises:
         ModelRefusedError: the checkpoint cannot be loaded.
@@ -252,13 +251,13 @@ class ReproduceCallback(Protocol):
     """Hears how a reproduction goes; decides nothing."""
 
     def says(self, text: str) -> None:
-        """Something that a reader wants to know."""
+        """Hear something that a reader wants to know."""
 
     def sft(self) -> AbstractContextManager[SftCallback]:
-        """Who hears the training of the start."""
+        """Return what hears the training of the start."""
 
     def rl(self) -> AbstractContextManager[RlCallback]:
-        """Who hears the training of an arm."""
+        """Return what hears the training of an arm."""
 
 
 def reproduce(claim: Claim, settings: Reproduction, out: Path, watch: ReproduceCallback) -> ClaimOutcome:
@@ -290,7 +289,7 @@ def reproduce(claim: Claim, settings: Reproduction, out: Path, watch: ReproduceC
 def _findings(
     claim: Claim, expectations: Sequence[Expectation], evidence: Evidence, missing: str
 ) -> tuple[Finding, ...]:
-    """The findings; nothing is decided where something is `missing`."""
+    """Return the findings; nothing is decided where something is `missing`."""
     measured = claim.measure(evidence)
     known = {name: MeasuredEffect(item.by_seed, item.missing or missing) for name, item in measured.items()}
     return tuple(judge(item, known[item.name]) for item in expectations)
@@ -333,7 +332,7 @@ class _Trial:
         return self.places.settings
 
     def prepare(self, arms: Mapping[str, RlSettings], began: float) -> TrialPlan:
-        """Tasks, start, its examinations, and the number of steps."""
+        """Prepare tasks, start, its examinations, and the number of steps."""
         settings, places = self.settings, self.places
         for arm in settings.arms:
             sets = [settings.set_named(name) for name in settings.sets_of(arm)]
@@ -399,7 +398,7 @@ class _Trial:
             _train(*arguments)
 
     def _examine(self, checkpoint: str, arm: Arm, out: Path) -> int:
-        """How many tasks were played now."""
+        """Examine a checkpoint; return how many tasks were played now."""
         tasks, settings = self.places.tasks(arm, "held-out"), self.settings
         return examine(checkpoint, tasks, out, settings.exam, arm.dialect, settings.turns)
 
@@ -413,6 +412,6 @@ def _train(settings: RlSettings, out: Path, resume: bool, watch: ReproduceCallba
 
 
 def _count(settings: Reproduction, arm: Arm, *, held_out: bool) -> int:
-    """Tasks of an arm."""
+    """Count the tasks of an arm."""
     sets = [settings.set_named(name) for name in settings.sets_of(arm)]
     return sum((item.held_out if held_out else item.train) * len(item.worlds) for item in sets)

@@ -5,8 +5,8 @@ setting. Demonstrations for a start that is to be weak are good ones, and ones t
 
 right: as the demonstrator of the plug-in `worlds` plays it. known: the gold answer at once. guess: some answer at once.
 glance: the picture once more as it is, one call or several, then the gold answer.
-middle: the middle of the picture, cut out wherever the evidence lies, then the gold answer.
-astray: looks as if the evidence lay somewhere else, then some answer. again: the first call several times over.
+middle: the middle of the picture, cut out wherever the evidence is, then the gold answer.
+astray: looks as if the evidence were somewhere else, then some answer. again: the first call several times over.
 stumble: first the first call with a wrong name in it. consult: typed tools, as experts of `saccade synth` call them.
 
 They depend only on the plan, the kind of play and a random stream. The arms get as many steps as were asked for, or as
@@ -140,7 +140,7 @@ class Reproduction(Settings):
     threads: NonNegativeInt = 1
     """Of torch on a CPU; 0: one for each core."""
     processes: PositiveInt = 1
-    """Of an arm's training. With several, who calls must be a program that can be imported again, and its
+    """Of an arm's training. With several, the caller must be a program that can be imported again, and its
     `ReproduceCallback` one that can be pickled."""
 
     @model_validator(mode="after")
@@ -161,15 +161,15 @@ class Reproduction(Settings):
         return self
 
     def set_named(self, name: str) -> TaskSet:
-        """The task set of that name. Raises StopIteration if there is none."""
+        """Return the task set of that name. Raises StopIteration if there is none."""
         return next(item for item in self.task_sets if item.name == name)
 
     def arm(self, name: str) -> Arm:
-        """The arm of that name. Raises StopIteration if there is none."""
+        """Return the arm of that name. Raises StopIteration if there is none."""
         return next(item for item in self.arms if item.name == name)
 
     def sets_of(self, arm: Arm) -> tuple[str, ...]:
-        """Names of the sets that an arm is trained on and examined by."""
+        """Return the names of the sets that an arm is trained on and examined by."""
         return arm.tasks or tuple(item.name for item in self.task_sets)
 
 
@@ -185,7 +185,7 @@ class WeakDemonstrator:
     name = "weak-demonstrator@1"
 
     def __init__(self, plan: Plan, kind: DemonstrationSet, notes: Mapping[str, str], rng: Rng) -> None:
-        """`notes` are those of the world's sample. Raises `SettingsError` if the play does not fit the task."""
+        """Take the `notes` of the world's sample. Raises `SettingsError` if the play does not fit the task."""
         self._plan = plan
         self._kind = kind
         task, play = plan.task, kind.play
@@ -201,7 +201,7 @@ class WeakDemonstrator:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next turn.
+        """Return the next turn.
 
         Raises:
             ExpertStopped: the program that was to find the answer failed, or printed nothing.
@@ -236,7 +236,7 @@ class WeakDemonstrator:
 
 
 def guessed(task: Task, rng: Rng) -> str:
-    """An answer of the right kind that knows nothing of the gold one.
+    """Guess an answer of the right kind that knows nothing of the gold one.
 
     Raises:
         SettingsError: nothing can be guessed.
@@ -251,7 +251,7 @@ def guessed(task: Task, rng: Rng) -> str:
 
 
 def _elsewhere(task: Task, notes: Mapping[str, str], rng: Rng) -> Mapping[str, str]:
-    """The notes as if the asked sign stood at a random place."""
+    """Return the notes as if the asked sign stood at a random place."""
     if not is_looked_for(task):
         raise SettingsError(f"{task.id} is answered by a program, so no crop of it can go astray; use another play")
     part = next(item.part for item in task.media if item.name == task.evidence[0].image)
@@ -270,7 +270,7 @@ def _shown(plan: Plan, kind: DemonstrationSet) -> Code:
 
 
 def _misnamed(good: Code, plan: Plan) -> Code:
-    """The program with the name of its picture cut short, which is no name."""
+    """Return the program with the name of its picture cut short, which is no name."""
     name = next(iter(plan.opening.bindings))
     return Code(code=good.code.replace(name, name.rpartition("_")[0]))
 
@@ -303,7 +303,7 @@ class TimeSpent:
 
 
 def read_plan(path: Path) -> TrialPlan | None:
-    """The plan that was made before; None if there is none."""
+    """Read the plan that was made before; None if there is none."""
     return TrialPlan(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
@@ -313,7 +313,7 @@ def write_plan(path: Path, plan: TrialPlan) -> None:
 
 
 def make_plan(settings: Reproduction, arms: Mapping[str, RlSettings], spent: TimeSpent) -> TrialPlan:
-    """As many steps of every arm as fit.
+    """Plan as many steps of every arm as fit.
 
     Raises:
         SettingsError: they are fewer than `fewest_steps`.
@@ -335,18 +335,18 @@ def make_plan(settings: Reproduction, arms: Mapping[str, RlSettings], spent: Tim
 
 
 def seconds_per_rollout(steps: Sequence[Mapping[str, float]]) -> float:
-    """Of the slower of a probe's steps."""
+    """Return the seconds per rollout of the slower of a probe's steps."""
     return max(sum(step.get(name, 0.0) for name in _SECONDS) / max(1.0, step["rollouts"]) for step in steps)
 
 
 def _rollouts(settings: RlSettings) -> int:
-    """Rollouts of a step, at most."""
+    """Return the rollouts of a step, at most."""
     rounds = settings.recipe.rounds
     return rounds.tasks * rounds.rounds * settings.recipe.rollout.group_size
 
 
 def _once(settings: RlSettings) -> int:
-    """Rollouts by which a curriculum chooses."""
+    """Return the rollouts by which a curriculum chooses."""
     return (
         (settings.tasks.most or 0) * settings.recipe.rollout.group_size if settings.recipe.curriculum is not None else 0
     )

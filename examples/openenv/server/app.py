@@ -1,6 +1,6 @@
 """The environment as a package of OpenEnv: `openenv build`, `openenv validate` and `openenv push` read it.
 
-A container's port is reached by whom its owner lets; outside of one use `saccade openenv`, which asks for a token.
+Who reaches a container's port is up to its owner; outside of one use `saccade openenv`, which asks for a token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ app = openenv_app(OpenEnvSettings(tasks=tuple(TASKS), dialect=DIALECT), token=TO
 
 
 def main() -> None:
-    """Serve it."""
+    """Serve the environment."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)

@@ -2,7 +2,7 @@
 
     OUT/settings.toml  demonstrations/NAME/...  untrained/  stages/NAME/...  model/
 
-Every part that is there is not made again, and one that was broken off goes on where it stood, so the same call with
+A part that is there is not made again, and one that was interrupted resumes where it stopped, so the same call with
 the same recipe ends as if it had never stopped. A changed recipe is refused.
 """
 
@@ -49,27 +49,27 @@ class BuildCallback(Protocol):
     """How a caller follows a build."""
 
     def part(self, name: str) -> None:
-        """A part of the build begins."""
+        """Hear that a part of the build begins."""
 
     def demonstrations(self, name: str, progress: SynthProgress) -> None:
-        """A run of demonstrations made progress."""
+        """Hear that a run of demonstrations made progress."""
 
     def trainer(self) -> SftCallback:
-        """The callback of a stage of training."""
+        """Return the callback of a stage of training."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the parts of a build lie."""
+    """Where the parts of a build are."""
 
     root: Path
 
     def demonstrations(self, name: str) -> Path:
-        """The run folder of the demonstrations of that name."""
+        """Return the run folder of the demonstrations of that name."""
         return self.root / "demonstrations" / name
 
     def stage(self, name: str) -> Path:
-        """The folder of a stage of training."""
+        """Return the folder of a stage of training."""
         return self.root / "stages" / name
 
     @property
@@ -84,11 +84,11 @@ class Places:
 
 
 def build(settings: TinySettings, out: Path, watch: BuildCallback, processes: int = 1) -> Path:
-    """Make everything that `settings` say, in `out`; the folder of the trained model.
+    """Make everything that `settings` say, in `out`; return the folder of the trained model.
 
     On CPUs training by several `processes`, of one thread each, is faster than by one of several threads; as many
-    demonstrations are held at once. Who calls it so must be a program that can be imported again, and `watch` and
-    `watch.trainer()` must be such that they can be pickled.
+    demonstrations are made at once. The caller must then be a program that can be imported again, and `watch` and
+    `watch.trainer()` must be picklable.
 
     Raises:
         SettingsError: `out` was made by another recipe, or a stage names a run of demonstrations that there is not.
@@ -114,7 +114,7 @@ def build(settings: TinySettings, out: Path, watch: BuildCallback, processes: in
 
 
 def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: Places) -> SftSettings:
-    """What `saccade sft` is given for a stage."""
+    """Return what `saccade sft` is given for a stage."""
     return SftSettings(
         data=DataSettings(
             runs=tuple(str(places.demonstrations(name)) for name in stage.demonstrations),
@@ -167,7 +167,7 @@ def _claim(settings: TinySettings, out: Path) -> None:
 
 
 def _hold_all(demonstrations: Sequence[DemonstrationRun], places: Places, watch: BuildCallback, processes: int) -> None:
-    """All runs of demonstrations, `processes` at once: drawing keeps one core busy, and no more."""
+    """Make all runs of demonstrations, `processes` at once: drawing keeps one core busy, and no more."""
     if processes == 1:
         for wanted in demonstrations:
             _hold(wanted, places, watch)

@@ -15,7 +15,7 @@ _PATCH, _MERGE = 14, 2
 
 
 def save_untrained(folder: Path, tokenizer: Any, settings: TinySettings) -> int:
-    """Write the checkpoint that training starts from; the number of its parameters."""
+    """Write the checkpoint that training starts from; return the number of its parameters."""
     config = _config(settings, len(tokenizer))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)

@@ -3,7 +3,7 @@
     OUT/settings.toml  trajectories.jsonl  media/  left-out.txt
 
 A run that was interrupted is resumed, as those of `saccade synth` are. Only demonstrations that ended with the gold
-answer are kept; the ids of the others are written down, since to make them again would come to the same end.
+answer are kept; the ids of the others are written down, since making them again would end the same.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def hold(
 
 
 def _left_out(path: Path) -> set[str]:
-    """Ids; a last line that a kill has cut short is none."""
+    """Return the ids; a last line that a kill has cut short is none."""
     if not path.exists():
         return set()
     return {line[:-1] for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")}
@@ -91,6 +91,6 @@ def _leave_out(path: Path, job: str) -> None:
 
 
 def synth_settings(wanted: DemonstrationRun) -> SynthSettings:
-    """The settings of the run folder: those that `saccade synth` would save."""
+    """Return the settings of the run folder: those that `saccade synth` would save."""
     settings = wanted.model_dump(exclude={"name", "reword", "turns", "worlds"})
     return SynthSettings.model_validate({**settings, "sources": wanted.worlds, "limits": {"turns": wanted.turns}})

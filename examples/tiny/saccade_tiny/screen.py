@@ -18,7 +18,7 @@ class Screen:
         self._began = time.monotonic()
 
     def elapsed(self) -> str:
-        """Minutes and seconds since the screen was made."""
+        """Return the minutes and seconds since the screen was made."""
         minutes, seconds = divmod(round(time.monotonic() - self._began), 60)
         return f"{minutes}:{seconds:02}"
 
@@ -27,14 +27,14 @@ class Screen:
         print(f"{self.elapsed()}  {name}", flush=True)
 
     def demonstrations(self, name: str, progress: SynthProgress) -> None:
-        """Every fifth of a run of demonstrations."""
+        """Print a line at every fifth of a run of demonstrations."""
         if progress.done % max(1, progress.total // 5) == 0:
             line = f"  {name} {progress.done}/{progress.total}"
             wrong = progress.kept - progress.right
             print(line + (f", {wrong} wrong and left out" if wrong else ""), flush=True)
 
     def trainer(self) -> SftCallback:
-        """Plain lines."""
+        """Return a callback that prints plain lines."""
         return _Lines()
 
 
@@ -45,11 +45,11 @@ class _Lines(SftCallback):
         self._every = 1
 
     def begins(self, done: int, total: int) -> None:
-        """So that twenty lines are printed."""
+        """Set the pace so that twenty lines are printed."""
         self._every = max(1, total // 20)
 
     def step(self, number: int, values: Mapping[str, float | int]) -> None:
-        """Loss and speed."""
+        """Print loss and speed now and then."""
         if number % self._every == 0:
             print(
                 f"  step {number}  loss {values['loss']:.4f}  {values['accuracy']:.1%} of the tokens right  "
@@ -58,14 +58,14 @@ class _Lines(SftCallback):
             )
 
     def validated(self, number: int, values: Mapping[str, float | int]) -> None:
-        """The held-out tasks."""
+        """Print loss and accuracy of the held-out tasks."""
         print(
             f"  held out: loss {values['validation_loss']:.4f}, {values['validation_accuracy']:.1%} right", flush=True
         )
 
 
 def markdown(rows: Sequence[ExamRow]) -> str:
-    """The rows as a Markdown table; ± is one standard error of the share."""
+    """Write the rows as a Markdown table; ± is one standard error of the share."""
     lines = ["| on unseen seeds | n | without code | with code | target |", "|---|---|---|---|---|"]
     for row in rows:
         guessed = "–" if row.without_code is None else _share(row.without_code, row.tasks)

@@ -71,7 +71,7 @@ class VisionShape(Settings):
 
 
 class Stage(Settings):
-    """One run of `saccade sft`, which goes on from the weights of the stage before."""
+    """One run of `saccade sft`, which continues from the weights of the stage before."""
 
     name: str = Field(pattern=r"[a-z0-9-]+")
     demonstrations: tuple[str, ...] = Field(min_length=1)

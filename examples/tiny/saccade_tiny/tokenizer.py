@@ -29,7 +29,7 @@ _MARKUP_SHARE = 0.9
 """A line that is not code becomes a token if it is in nearly all trajectories of a kind: it says nothing of its own,
 unless it is one word with which a text begins."""
 _JOINED_SHARE = 0.95
-"""Two lines are joined if so large a share of the places of one of them is beside the other."""
+"""Two lines are joined if so large a share of the places of one of them is next to the other."""
 _GAP = "\n\n"
 """What is joined ends at an empty line: a function is a token, a program is not."""
 _QUOTED = re.compile(r"""["']([^"']+)["']""")
@@ -52,7 +52,7 @@ TEMPLATE = (
 
 
 def make_tokenizer(trajectories: Iterable[Trajectory], settings: TokenizerSettings, context: int) -> Any:
-    """The tokenizer for these trajectories, with the chat template; `context` tokens at most."""
+    """Make the tokenizer for these trajectories, with the chat template; `context` tokens at most."""
     texts: list[str] = []
     code: dict[str, Counter[str]] = defaultdict(Counter)
     markup: dict[str, Counter[str]] = defaultdict(Counter)
@@ -88,7 +88,7 @@ def make_tokenizer(trajectories: Iterable[Trajectory], settings: TokenizerSettin
 
 
 def _texts(trajectory: Trajectory) -> Iterator[str]:
-    """Each stretch of text between pictures and turns."""
+    """Yield each stretch of text between pictures and turns."""
     shown = [*trajectory.prompt, *(turn.observation for turn in trajectory.turns if turn.observation is not None)]
     for message in shown:
         yield from (part.text for part in message.parts if isinstance(part, TextPart))
@@ -97,12 +97,12 @@ def _texts(trajectory: Trajectory) -> Iterator[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with what breaks them off from the line before: a word is the same word at the end of a line."""
+    """Return the lines with what breaks them off from the line before: a word is the same word at the end of a line."""
     return _LINE.findall(text)
 
 
 def joined_lines(texts: Iterable[Sequence[str]], frequent: Collection[str]) -> list[str]:
-    """The blocks, sorted, into which texts fall: frequent lines, joined where one hardly comes without the other.
+    """Return the sorted blocks into which texts fall: frequent lines, joined where one hardly comes without the other.
 
     Args:
         texts: the lines of each text, in their order, as `_lines` cuts them.
@@ -144,18 +144,18 @@ def _joined(lines: Sequence[str], pairs: Collection[tuple[str, str]]) -> Iterato
 
 
 def _said(line: str, question: str) -> bool:
-    """Whether a line of code says what was seen, or repeats words of the question: it is written piece by piece."""
+    """Tell whether a line of code says what was seen, or repeats the question's words: it is written piece by piece."""
     quoted = (re.search(rf"\b{re.escape(text)}\b", question, re.IGNORECASE) for text in _QUOTED.findall(line))
     return _SAID.match(line) is not None or any(quoted)
 
 
 def _frequent(lines: dict[str, Counter[str]], seen: Counter[str], share: float) -> set[str]:
-    """Lines in at least `share` of the trajectories of a kind."""
+    """Return the lines in at least `share` of the trajectories of a kind."""
     return {line for kind, counts in lines.items() for line, count in counts.items() if count >= share * seen[kind]}
 
 
 def _without_lines(texts: Iterable[str], frequent: Collection[str]) -> Iterator[str]:
-    """Words of lines that are tokens already would crowd out those of questions."""
+    """Leave out lines that are tokens already: their words would crowd out those of questions."""
     for text in texts:
         yield "".join(line for line in _lines(text) if line not in frequent)
 

@@ -61,7 +61,7 @@ _PAIRS: tuple[str, ...] = (
 
 
 def reworded(task: Task, rng: Rng) -> Task:
-    """The task in another wording; the same task if its family has none."""
+    """Return the task in another wording; the same task if its family has none."""
     solver = solver_for(task.question)
     if solver is None:
         return task

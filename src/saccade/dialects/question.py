@@ -82,7 +82,7 @@ def split_at_pictures(text: str, pictures: int) -> tuple[str | int, ...]:
 
 
 def split_at_media(text: str, media: Sequence[MediaPart]) -> tuple[str | int, ...]:
-    """As `split_at_pictures`, at placeholders of videos too: the indices are those in `media`."""
+    """Cut `text` like `split_at_pictures`, at placeholders of videos too: the indices are those in `media`."""
     pictures = [index for index, part in enumerate(media) if isinstance(part, ImagePart)]
     videos = [index for index, part in enumerate(media) if isinstance(part, VideoPart)]
     return _split(text, pictures, videos)

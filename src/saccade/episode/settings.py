@@ -132,7 +132,7 @@ class SpeechSettings(PromptSettings):
     """How large pictures may be, and how large they are shown."""
 
     def prepared(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
-        """As `equipped`, with the user's limits of sessions too; `SettingsError` where they cannot be set."""
+        """Equip like `equipped`, with the user's limits of sessions too; `SettingsError` if they cannot be set."""
         return self.equipped(self.session.applied(dialect, self.sandbox))
 
 

@@ -182,7 +182,7 @@ def drain(sock: socket.socket) -> None:
 
 @contextlib.contextmanager
 def or_end(state: Interpreter, what: str) -> Iterator[None]:
-    """Where the block raises, end this process, and tell the host why."""
+    """Tell the host why and end this process, if the block raises."""
     try:
         yield
     except BaseException as error:

@@ -500,7 +500,7 @@ def open_frames(path: str, limits: FrameLimits | None = None) -> Frames:
 
 
 def read_frames(file: io.RawIOBase | io.BytesIO, limits: FrameLimits | None = None) -> Frames:
-    """As `open_frames`, for a seekable binary file object, which must stay usable."""
+    """Open a video like `open_frames`, from a seekable binary file object, which must stay usable."""
     beginning = file.read(16) or b""
     if not beginning:
         raise VideoError("the file is empty: it holds no video")

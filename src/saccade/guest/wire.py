@@ -56,7 +56,7 @@ def sealed_memfd(name: str, *parts: bytes | memoryview) -> int:
 
 
 def sealed_pieces(name: str, parts: Callable[[], Iterable[bytes | memoryview]]) -> int:
-    """As `sealed_memfd`, from pieces that are never all there at the same time."""
+    """Return a memfd like `sealed_memfd`, made from pieces that are never all there at the same time."""
     for _ in range(SEAL_ATTEMPTS - 1):
         try:
             return _write_and_seal(name, parts())

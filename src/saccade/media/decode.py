@@ -149,12 +149,12 @@ def decode(
 
 
 def decode_plain(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Image.Image:
-    """As `decode`, in the mode that the file has: L, RGB or RGBA. Raises the same."""
+    """Decode like `decode`, in the mode that the file has: L, RGB or RGBA. Raises the same."""
     return decode_noted(data, limits=limits).image
 
 
 def decode_noted(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Decoded:
-    """As `decode_plain`, with what became of the file's colours. Raises the same."""
+    """Decode like `decode_plain`, and note what became of the file's colours. Raises the same."""
     with _decoding(), _opened(data, limits) as image:
         if (quick := _read_quickly(data, image)) is not None:
             return Decoded(quick, True, "")
@@ -167,7 +167,7 @@ def decode_noted(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Deco
 
 
 def decode_smaller(data: Source, most_pixels: int, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Image.Image:
-    """As `decode_plain`, scaled down to at most `most_pixels`; a JPEG is never decoded at its full size for it."""
+    """Decode like `decode_plain`, scaled down to at most `most_pixels`; a JPEG is never decoded at full size for it."""
     with _decoding(), _opened(data, limits) as image:
         width, height = image.size
         scale = min(1.0, math.sqrt(most_pixels / (width * height)))
@@ -263,7 +263,7 @@ def _decoding() -> Iterator[None]:
 
 @contextmanager
 def _opened(data: Source, limits: DecodeLimits) -> Iterator[Image.Image]:
-    """The file with its header read and found to be within the limits, no pixel decoded."""
+    """Yield the file with its header read and found to be within the limits, no pixel decoded."""
     with BytesIO(data) if isinstance(data, bytes) else _file(data) as file:
         size = file.seek(0, os.SEEK_END)  # Pillow begins at the start again
         if not size:
@@ -368,7 +368,7 @@ _warnings_lock = threading.Lock()
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No warning passes. The filters belong to the whole process, so one thread at a time."""
+    """Let no warning pass. The filters belong to the whole process, so one thread at a time."""
     with _warnings_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -58,7 +58,7 @@ def to_plain(image: Image.Image) -> Image.Image:
 
 
 def adopted(image: Image.Image) -> Image.Image:
-    """As `to_plain`, but one that is plain already shares its pixels with `image`, which nobody may change any more."""
+    """Convert like `to_plain`, but a plain one shares its pixels with `image`, which nobody may change any more."""
     if image.mode not in PLAIN_MODES or _plain_mode(image) != image.mode:
         return to_plain(image)
     plain = Image.Image()._new(image.im)

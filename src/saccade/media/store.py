@@ -185,7 +185,7 @@ class MediaStore:
     def __init__(
         self, root: str | os.PathLike[str], *, verify: bool = False, limits: DecodeLimits = DEFAULT_LIMITS
     ) -> None:
-        """A store at `root`, which is made when first needed. `verify` hashes the bytes again at every read."""
+        """Open a store at `root`, which is made when first needed. `verify` hashes the bytes again at every read."""
         self.root = Path(root)
         self.verify = verify
         self.limits = limits
@@ -222,11 +222,11 @@ class MediaStore:
         return _said(*self._put(data))
 
     def put_file(self, path: str | os.PathLike[str]) -> ImagePart:
-        """As `put_bytes`, for a file, which is not read whole. Raises the same, and `MediaError` if there is none."""
+        """Store a file like `put_bytes`, not reading it whole. Raises the same, and `MediaError` if there is none."""
         return _said(*self._put(Path(path)))
 
     def put_pages(self, source: bytes | Path) -> Pages:
-        """As `put_bytes`; of a PDF, and of a TIFF with several pages, each page is a picture.
+        """Store like `put_bytes`; of a PDF, and of a TIFF with several pages, each page is a picture.
 
         Raises `TooLargeError`: also for more pages than the store's limits allow.
         """
@@ -374,7 +374,7 @@ class MediaStore:
 
     @contextmanager
     def _new_partial(self) -> Iterator[Path]:
-        """A free name for a file that is being written; removed unless it was adopted."""
+        """Yield a free name for a file that is being written; the file is removed unless it was adopted."""
         self._writes.begun = True
         self._partial.mkdir(parents=True, exist_ok=True)
         partial = self._partial / f"{os.getpid()}.{secrets.token_hex(8)}"

@@ -70,7 +70,7 @@ class HostedModel(ABC):
     def __init__(
         self, provider: Provider, endpoint: Endpoint, package: str, *, client: str, api_key: str | None
     ) -> None:
-        """Its `package` has the class `client` to talk with, made as those of OpenAI's and Anthropic's packages are; a
+        """Talk through the class `client` of `package`, made as those of OpenAI's and Anthropic's packages are; a
         subclass for another package says so in `_connected`, `failure` and `close`.
 
         Raises `UnavailableError`: it is not installed; `ModelRefusedError`: a key is needed, and there is none.
@@ -402,7 +402,7 @@ def refuse_hosted(request: Request, who: str) -> None:
 
 
 def kept(calls: Sequence[OpenCall], media: MediaKeeper) -> tuple[HostedCall, ...]:
-    """The calls as they are recorded, their pictures put into `media`; one that cannot be read is said in a note."""
+    """Return the calls as they are recorded, their pictures put into `media`; a note names one that cannot be read."""
     return tuple(_kept(call, media) for call in calls)
 
 

@@ -23,7 +23,7 @@ from saccade.record.content import Record, Text
 
 
 def _byte_of_character() -> dict[str, int]:
-    """The alphabet of byte-level BPE (GPT-2): printable Latin-1 stands for itself, the rest is moved above U+0100."""
+    """Return the alphabet of byte-level BPE (GPT-2): printable Latin-1 is itself, the rest is moved above U+0100."""
     plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     moved = [byte for byte in range(256) if byte not in plain]
     return {chr(byte): byte for byte in plain} | {chr(256 + at): byte for at, byte in enumerate(moved)}

@@ -111,7 +111,7 @@ def read_lines(path: str | os.PathLike[str], kind: type[R]) -> Iterator[R]:
 
 
 def read_ids(path: str | os.PathLike[str], kind: type[R]) -> Iterator[str]:
-    """The ids of the records of a file of lines, quickly: of lines as `dumps` writes them only the head is looked at.
+    """Yield the ids of the records in a file of lines, quickly: of a line as `dumps` writes it only the head is parsed.
 
     All other lines are read in full, so that they raise as in `read_lines`; the fields `id` and `schema_version` of
     `kind` come first.

@@ -164,6 +164,6 @@ _ONE_AT_A_TIME = Lock()
 
 
 def parse(source: str) -> ast.Module:
-    """As `ast.parse`. Raises what that raises: SyntaxError, ValueError for null bytes, RecursionError, MemoryError."""
+    """Parse like `ast.parse`. Raises the same: SyntaxError, ValueError for null bytes, RecursionError, MemoryError."""
     with _ONE_AT_A_TIME:
         return ast.parse(source)

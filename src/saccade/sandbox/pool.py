@@ -268,7 +268,7 @@ class PooledSession:
         return self._host.box.url
 
     async def run(self, code: str, *, wall_seconds: float | None = None) -> RunResult:
-        """As `RemoteSession.run`; after an outage the pool looks whether the host is there."""
+        """Run code like `RemoteSession.run`; after an outage the pool checks whether the host is there."""
         result = await self._session.run(code, wall_seconds=wall_seconds)
         if result.status is Status.LOST:
             await self._pool.look_after(self._host)

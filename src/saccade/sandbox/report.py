@@ -98,7 +98,7 @@ class CheckedReport:
     bytes: int
 
     async def read(self, fd: int) -> RunResult:
-        """As `result`, in a thread if it takes long."""
+        """Read like `result`, in a thread if it takes long."""
         return await _beside(self.result, fd, self.bytes)
 
     def result(self, fd: int) -> RunResult:

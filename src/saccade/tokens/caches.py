@@ -123,7 +123,7 @@ class RaggedCache:
         return rows, self._room if self.own else min(self._room, _coarse(end, _STEP_PLACES))
 
     def begin_step(self, starts: torch.Tensor, end: int, dtype: torch.dtype) -> Any:
-        """As `begin`, for one token of each of the first rows, over `end` places; everything is on the device.
+        """Begin like `begin`, for one token of each of the first rows, over `end` places; everything is on the device.
 
         Rows do not grow by it: see `grow`. `starts` (rows,) are their lengths. For `attend_own` the mask is int32
         (rows, 1, 1, 1): how many places each row has.
@@ -334,7 +334,7 @@ class StateCache(RaggedCache):
     """
 
     def __init__(self, rows: int, most_places: int | None = None) -> None:
-        """As `RaggedCache`; states have no length, and one for each row that is held."""
+        """Make room like `RaggedCache`; states have no length, and there is one for each row that is held."""
         super().__init__(rows, most_places)
         self._windows: dict[int, torch.Tensor] = {}
         """Layer -> (rows, channels, tokens): what the convolution has seen last."""
@@ -363,7 +363,7 @@ class StateCache(RaggedCache):
                 buffers[layer] = torch.cat([old, old.new_zeros((1, *old.shape[1:]))])
 
     def begin(self, rows: Sequence[int], counts: Sequence[int], device: torch.device, dtype: torch.dtype) -> Any:
-        """As `RaggedCache.begin`, for one row, or one token for each of the first rows."""
+        """Begin like `RaggedCache.begin`, for one row, or one token for each of the first rows."""
         mask = super().begin(rows, counts, device, dtype)
         if len(rows) > 1 and (max(counts) > 1 or list(rows) != list(range(len(rows)))):
             raise RuntimeError("rows with states are read one at a time")

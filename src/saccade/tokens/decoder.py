@@ -108,7 +108,7 @@ class BatchSlot:
         return tuple(self._sequence.ids)
 
     async def generate(self, request: TurnRequest) -> SampledTurn:
-        """As `Slot.generate`; a cancelled request is the slot's last."""
+        """Generate like `Slot.generate`; a cancelled request is the slot's last."""
         try:
             return await self._decoder.generate(self._sequence, request)
         except asyncio.CancelledError:

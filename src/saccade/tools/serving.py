@@ -263,7 +263,7 @@ class PooledBackend:
         return await asyncio.wrap_future(begun(tool, call, given, self._pools[tool.group], self._rooms[tool.group]))
 
     async def unready(self) -> dict[str, str]:
-        """As `ToolBackend.unready`; the first question begins to load all weights."""
+        """Return what `ToolBackend.unready` does; the first question begins to load all weights."""
         waiting = {name: item.tool for name, item in self._tools.items() if isinstance(item.tool, WaitingTool)}
         for name, item in self._tools.items():
             loading = self._loading.get(name)

@@ -348,7 +348,7 @@ class Toolbox:
         return self._unknown(name) if own is None else self._tools[own].call(arguments, context, alias=name)
 
     async def call_async(self, name: str, arguments: object, context: ToolContext) -> ToolResult:
-        """As `call`, without holding up the event loop; when it is cancelled, nobody waits for the tool."""
+        """Call like `call`, without holding up the event loop; when it is cancelled, nobody waits for the tool."""
         own = self.resolve(name)
         return self._unknown(name) if own is None else await self._tools[own].call_async(arguments, context, alias=name)
 

@@ -165,7 +165,7 @@ def _blank(message: Message) -> bool:
 
 
 def _exchange(message: Message, results: Sequence[Message], stem: str, used: set[str]) -> list[Message]:
-    """One message and what answers its calls; identifiers that are missing or `used` before begin with `stem`."""
+    """Return a message and what answers its calls; identifiers that are missing or `used` before begin with `stem`."""
     if not message.calls:
         return [message if message.call_id is None else message.model_copy(update={"call_id": None})]
     unanswered = list(message.calls)

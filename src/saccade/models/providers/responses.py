@@ -118,7 +118,7 @@ class ResponseReader:
             self.event(sent.body)
 
     def response(self, body: Mapping[str, Any]) -> None:
-        """The response. Raises `OutageError` if it failed, or does not follow the protocol."""
+        """Read the response. Raises `OutageError` if it failed, or does not follow the protocol."""
         try:
             raise_sent(body)
             for item in body.get("output") or ():
@@ -129,7 +129,7 @@ class ResponseReader:
             raise OutageError("sent an answer that does not follow the protocol.") from error
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """The next event. Raises `OutageError` as `response` does."""
+        """Read the next event. Raises `OutageError` as `response` does."""
         kind = str(event.get("type")).removeprefix("response.")
         try:
             if kind == "output_text.delta":
@@ -363,7 +363,7 @@ class ResponsesModel(HostedModel):
             await tidy(self.name, f"container {made.id}", [partial(containers.delete, made.id)])
 
     async def _left(self, container: str, call: OpenCall) -> list[LeftFile]:
-        """What the code left in the container, shown with its last call: the service does not say which it was."""
+        """List what the code left in the container, shown with its last call: the service does not say which it was."""
         listed = self._client.containers.files.list(container)
         left = [item async for item in listed if item.source == "assistant"]
         return [LeftFile(item.path, item.bytes or 0, partial(self._content, container, item.id), call) for item in left]

@@ -65,7 +65,7 @@ class AgentMetrics:
         self._seconds = 0.0
 
     def note(self, trajectory: Trajectory | None, seconds: float) -> None:
-        """An episode ended after `seconds`; None: it was left, or failed."""
+        """Note that an episode ended after `seconds`; None: it was left, or failed."""
         self._ends["left" if trajectory is None or trajectory.stop is None else trajectory.stop.value] += 1
         self._seconds += seconds
         self._classes[bisect_left(_BUCKETS, seconds)] += 1
@@ -76,7 +76,7 @@ class AgentMetrics:
             self._tokens["completion"] += sum(turn.tokens.sampled or 0 for turn in trajectory.turns)
 
     def refuse(self, status: int) -> None:
-        """A request was answered with an error before its episode began."""
+        """Note that a request was answered with an error before its episode began."""
         self._refusals[str(status)] += 1
 
     def text(self) -> str:
@@ -169,7 +169,7 @@ class ServedEpisode:
             self._add(event.turns)
 
     def start(self, episode: Coroutine[Any, Any, Trajectory], *, heard: bool) -> None:
-        """What plays it: from now on in a task of its own if it is `heard` meanwhile, else by who asks for the end."""
+        """Play `episode`: from now on in its own task if it is `heard` meanwhile, else once its end is asked for."""
         self._episode = episode
         if heard:
             self._turns = asyncio.Queue()
@@ -342,7 +342,7 @@ class AgentPool:
     async def playing(
         self, asked: AgentQuestion, *, watch: EventCallback = unwatched, cancel: asyncio.Event | None = None
     ) -> AsyncIterator[ServedEpisode]:
-        """The episode, begun; it ends with the context.
+        """Begin an episode and yield it; it ends with the context.
 
         `watch` hears it in place of what `asked` needs to stream its turns; after `cancel` it ends as cancelled.
 

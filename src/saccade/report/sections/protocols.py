@@ -250,7 +250,7 @@ def _difference(error: ErrorClass, pairs: Sequence[tuple[ErrorRow, ErrorRow]]) -
 
 
 def error_labels(findings: Errors) -> Iterator[tuple[str, str]]:
-    """Of each sample its id and a class of error that it has, each once."""
+    """Yield each sample's id with each class of error that it has, once."""
     for row in findings.rows:
         for error in sorted({step.error for step in row.errors}):
             yield row.id, f"{error} {error.words}"
@@ -313,7 +313,7 @@ def label(judge: JudgeFindings, run: str) -> str:
 
 
 def outcome_of(findings: Faithfulness) -> Iterator[tuple[str, str]]:
-    """Of each sample its id and its outcome in words, any crop: by the model, or by boxes where no model judged."""
+    """Yield each sample's id and its outcome in words, any crop: by the model, or by boxes where no model judged."""
     for row in findings.rows:
         judged = {one.judge: one.any_crop for one in row.judged}
         outcome = judged.get("model", judged.get("boxes"))

@@ -325,7 +325,7 @@ def _read_parquet(file: Path) -> Iterator[dict[str, Any] | str]:
 
 @contextmanager
 def open_parquet(file: Path) -> Iterator[Any]:
-    """An open parquet file."""
+    """Open a parquet file."""
     pyarrow, parquet = load_pyarrow()
     with reading(file):
         try:

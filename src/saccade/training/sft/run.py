@@ -120,7 +120,7 @@ def held_out_loss(
 def greedy_samples(
     trained: Trainable, rows: Sequence[BatchRow], media: MediaReader, most_tokens: int
 ) -> Iterator[dict[str, str]]:
-    """For each row, what the model writes where its first learned turn begins, next to what was written there."""
+    """Yield for each row what the model writes where its first learned turn begins, next to what was written there."""
     decode = trained.encoder.decode
     request = Request((), sampling=Sampling(max_tokens=most_tokens))
     with evaluating(trained):

@@ -108,7 +108,7 @@ def nothing_more(result: RunResult) -> str | None:
 
 
 def kept_with_its_thread(result: RunResult) -> str | None:
-    """The check of attacks that leave a thread of C, which a later call cannot see: it is a fork of one thread."""
+    """Check an attack that leaves a thread of C, which a later call cannot see: it is a fork of one thread."""
     return "a call was kept with its thread" if result.committed and "gave 0" in result.text else None
 
 

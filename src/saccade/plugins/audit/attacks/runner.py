@@ -245,7 +245,7 @@ def descendants(root: int | None = None) -> set[int]:
 
 
 def strays(before: int, patience: float = 4.0) -> int:
-    """How many processes more than `before` are left below this one, after waiting at most `patience` seconds."""
+    """Count how many processes more than `before` are left below this one, after waiting at most `patience` seconds."""
     end = time.monotonic() + patience
     while True:
         more = len(descendants()) - before

@@ -226,7 +226,7 @@ _BACK = "os.chdir(os.environ['TMPDIR'])"
 
 
 def _stands(name: str, tries: str, before: str, also: str = "") -> Attack:
-    """A session whose current folder is odd: it lives on, with its state, after calls that are kept and that fail."""
+    """Attack from an odd current folder: a session and its state live on after calls that are kept and that fail."""
     look = "if keep != 'kept' or not os.path.exists(os.environ['TMPDIR'] + '/keep.txt'): breach('the state is gone')\n"
     return _undone(name, tries, before, "open(os.environ['TMPDIR'] + '/left', 'w').close()", look + also)
 

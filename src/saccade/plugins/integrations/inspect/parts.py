@@ -105,7 +105,7 @@ class InspectModel:
         return Completion(text, finish, usage=usage, model=output.model)
 
     async def close(self) -> None:
-        """Nothing: the model is inspect_ai's."""
+        """Do nothing: the model is inspect_ai's."""
 
 
 def chat_messages(messages: Iterable[Message], media: MediaReader) -> list[ChatMessage]:

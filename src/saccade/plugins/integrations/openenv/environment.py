@@ -166,7 +166,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
     SUPPORTS_CONCURRENT_SESSIONS = True
 
     def __init__(self, settings: OpenEnvSettings) -> None:
-        """Nothing is started before the first reset. Raises as `LookAgainEnv` does."""
+        """Start nothing before the first reset. Raises as `LookAgainEnv` does."""
         self._folder = tempfile.TemporaryDirectory(prefix="saccade-openenv-")
         self._store = MediaStore(self._folder.name)
         self._env: LookAgainEnv | None = settings.environment(self._store)
@@ -244,7 +244,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
         return answer.model_copy(update={"done": self._state.done, "reward": 0.0})
 
     def step(self, action: TurnAction, timeout_s: float | None = None, **others: Any) -> Observation:
-        """As `step_async`, for callers without an event loop."""
+        """Play a turn like `step_async`, for callers without an event loop."""
         return sync.run(self.step_async(action, timeout_s, **others))
 
     @property

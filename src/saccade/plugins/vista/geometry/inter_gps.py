@@ -97,7 +97,7 @@ def _outlines(count: int, sides: set[frozenset[str]], sketch: Mapping[str, Place
 
 
 def _turns(outline: Sequence[Place]) -> Iterator[float]:
-    """By how many degrees the outline turns at each corner, in the sense in which it runs."""
+    """Yield by how many degrees the outline turns at each corner, in the sense in which it runs."""
     for (px, py), (qx, qy), (rx, ry) in corners(outline):
         ax, ay, bx, by = qx - px, qy - py, rx - qx, ry - qy
         yield degrees(atan2(ax * by - ay * bx, ax * bx + ay * by))
@@ -353,7 +353,7 @@ _RADICAND: Final = 100_000
 
 
 def exact_form(value: float) -> str:
-    """As `12`, `7/2`, `5*sqrt(3)`, `9/2*pi`; empty where none of these is as near as a millionth."""
+    """Write `value` as `12`, `7/2`, `5*sqrt(3)`, `9/2*pi`; empty where none of these is as near as a millionth."""
     for unit, name in ((1.0, ""), (pi, "pi")):
         ratio = _fraction(value / unit)
         if ratio is not None and (ratio != 0 or not name):

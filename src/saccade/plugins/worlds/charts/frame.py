@@ -125,7 +125,7 @@ def draw_left_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: Cha
 
 
 def draw_bottom_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: ChartScale) -> None:
-    """As `draw_left_axis` at the bottom; n = 0 is on the column `plot[0]`."""
+    """Draw a value axis like `draw_left_axis`, at the bottom; n = 0 is on the column `plot[0]`."""
     for tick in range(scale.ticks + 1):
         n = tick * scale.per_tick
         x = plot[0] + n * scale.px

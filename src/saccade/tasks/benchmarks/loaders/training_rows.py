@@ -135,13 +135,13 @@ _MMPR_QUESTION = re.compile(r"\A(?:<image>\s*)*Your task is to answer the questi
 
 
 def from_llava_final(row: Row) -> Row:
-    """As `from_llava`, the answer being what the reply marks as such."""
+    """Read like `from_llava`; the answer is what the reply marks as such."""
     plain = from_llava(row)
     return {**plain, "answer": _marked(plain["answer"], "the reply")}
 
 
 def from_llava_cot(row: Row) -> Row:
-    """As `from_llava`, the answer being the reply's part CONCLUSION, or what that marks as the answer."""
+    """Read like `from_llava`; the answer is the reply's part CONCLUSION, or what that marks as the answer."""
     plain = from_llava(row)
     parts = _CONCLUSION.findall(plain["answer"]) if isinstance(plain["answer"], str) else []
     if not parts or not parts[-1].strip():
@@ -180,7 +180,7 @@ def from_thyme_rl(row: Row) -> Row:
 
 
 def from_pyvision_rl(row: Row) -> Row:
-    """As `from_verl`; of a row that has its question in the prompt only, without the trainer's template around it."""
+    """Read like `from_verl`; a question that is in the prompt only is read without the trainer's template around it."""
     plain = from_verl(row)
     extra = row.get("extra_info")
     own = row.get("question") or (extra.get("question") if isinstance(extra, Mapping) else None)
