@@ -29,6 +29,13 @@ def test_the_verdict_of_a_person_on_every_answer(row: tuple[str, ...]) -> None:
     judged(row)
 
 
+@pytest.mark.slow
+@rows("row", [row for row in ROWS if row[:2] == ("right", "choice") and row[2] in row[3].split("|")])
+def test_an_answer_is_right_for_one_option_alone(row: tuple[str, ...]) -> None:
+    for other in set(row[3].split("|")) - {row[2]}:
+        judged(("wrong", row[1], other, *row[3:]))
+
+
 def judged(row: tuple[str, ...]) -> None:
     verdict, grader, gold, choices, answer, question = row
     options = tuple(filter(None, choices.split("|")))
