@@ -24,9 +24,10 @@ from saccade.training.sft.synth.settings import SynthSettings
 
 def printed(program: str, **names: Any) -> str:
     """The last line that a program prints."""
-    out = io.StringIO()
+    out, space = io.StringIO(), {"__name__": "__main__", **names}
     with redirect_stdout(out):
-        exec(program, {"__name__": "__main__", **names})
+        exec(program, space)
+    space.clear()  # its functions know it, and it holds pictures of many megabytes: a cycle for the collector
     return out.getvalue().rstrip("\n").rpartition("\n")[2]
 
 
