@@ -357,9 +357,9 @@ class ChoiceGrader:
         if not golds:
             raise unreadable(task, "choice of it")
         options = options_of(task.choices, task.question)
-        listed = None if answer is None or len(answer) > LONGEST_ANSWER else _ticked(clean(answer), options)
-        if answer is not None and len(answer) <= LONGEST_ANSWER and listed is None:
-            answer = in_what_is_asked(answer, task.question, task.choices)
+        if answer is not None and len(answer) <= LONGEST_ANSWER and asks_what_is_false(task.question, task.choices):
+            ticked = _ticked(clean(answer), options)
+            answer = in_what_is_asked(answer, task.question, task.choices) if ticked is None else answer
         if len(golds) > 1:
             return self._grade_set(answer, task, frozenset(map(task.choices.index, golds)), options)
         gold = golds[0]

@@ -391,10 +391,8 @@ def quantity(text: str) -> Quantity | None:
     among = AMONG.fullmatch(plain)
     if among is not None and (whole := _only_number(among["whole"] or among["before"])) is not None:
         rest = plain[len(among["whole"] or among["before"]) :]
-        if (
-            (_FURTHER_SENTENCE.search(rest) is None
-            and DOUBT.search(plain) is None)
-            or (_CONCLUDES.search(rest) is None and len(numerals(with_digits(rest)) or ()) <= 1)
+        if (_FURTHER_SENTENCE.search(rest) is None and DOUBT.search(plain) is None) or (
+            _CONCLUDES.search(rest) is None and len(numerals(with_digits(rest)) or ()) <= 1
         ):
             return _read(*whole)
     return _in_two_units(plain) or _shared_out(plain)
