@@ -18,7 +18,7 @@ ROWS = [
 ]
 
 
-@rows("row", ROWS[::3])
+@rows("row", ROWS[::6])
 def test_the_verdict_of_a_person(row: tuple[str, ...]) -> None:
     judged(row)
 

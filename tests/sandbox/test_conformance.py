@@ -87,7 +87,7 @@ async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
 
 
 @pytest.mark.parametrize("check", SHARED, ids=lambda check: check.name)
-@pytest.mark.few(4, of=lambda params: params["check"].name.partition(".")[0])
+@pytest.mark.few(3, of=lambda params: params["check"].name.partition(".")[0])
 async def test_conformance(check: Check, sandbox: Sandbox) -> None:
     """The provider passes; and would not if any one of its calls had given something else."""
     recorder = RecordingSandbox(sandbox, await sandbox.isolation())
