@@ -100,8 +100,11 @@ def told_first(text: str, question: str) -> str | None:
     if without_seeming(text) != text:  # "at first there seem to be 11, but …"
         return None
     plain, asked, found, left = read
-    if (worked := _WORKED.search(plain)) is not None and found[-1].start == worked.start("value"):
+    worked = _WORKED.search(plain)
+    if worked is not None and worked["value"]:
         return plain[worked.start("value") :]
+    if worked is not None and abs(float(worked["exact"]) - float(worked["rounded"])) <= 0.5:
+        return plain[worked.start("rounded") :]
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
     way = _part(plain, found, asked) or whole or _total(plain, left, asked)
     way = way or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
@@ -109,8 +112,11 @@ def told_first(text: str, question: str) -> str | None:
 
 
 _CORRECTS = re.compile(rf"[.!?…]\s(?:{WAIT}|wait|actually|hmm|no,)", re.IGNORECASE)
+_OPERAND: Final = r"(?:\\frac\{[0-9.]{1,9}\}\{[0-9.]{1,9}\}|[0-9]+(?:\.[0-9]+)?)"
 _WORKED = re.compile(
-    r"(?<![0-9.,=])[0-9]+(?:\.[0-9]+)?(?:\s?[-+*/×·÷]\s?[0-9]+(?:\.[0-9]+)?)+\s?=\s?(?P<value>[0-9]+(?:\.[0-9]+)?)(?:\s?[^\W\d_]{1,12})?[.!\s]*\Z"
+    rf"(?<![0-9.,=])(?:\\frac\{{[0-9.]{{1,9}}\}}\{{[0-9.]{{1,9}}\}}|{_OPERAND}(?:\s?[-+*/×·÷]\s?{_OPERAND})+)\s?=\s?(?P<value>[0-9]+(?:\.[0-9]+)?)"
+    r"(?:\s?[^\W\d_]{1,12})?[.!\s$]*\Z"
+    r"|(?P<exact>[0-9]+\.[0-9]+)\s?[^\s0-9]{0,9}\s?≈\s?(?P<rounded>[0-9]+(?:\.[0-9]+)?)(?:\s?[^\s0-9]{1,12})?[.!\s$]*\Z"
 )
 """A calculation at the end: "he walks 500 m, then 700 m, 500 + 700 = 1200 m"."""
 
@@ -543,6 +549,7 @@ def in_one_notation(answer: str, question: str, whole: bool) -> str:
 
     Not where decimals of the answer are written with a point.
     """
+    answer = re.sub(r"(?<=[^\W\d_]{2})\s[—–]\s(?=[0-9])", ": ", answer)  # a dash is no minus
     answer = re.sub(r"\bRp\.?\s?(?=[0-9])", "Rp ", answer)
     if not (_DOTTED.search(answer) or _COMMA.search(answer)) or _BY_POINTS.search(answer):
         return answer

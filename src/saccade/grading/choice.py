@@ -357,6 +357,7 @@ class ChoiceGrader:
         if not golds:
             raise unreadable(task, "choice of it")
         options = options_of(task.choices, task.question)
+        answer = None if answer is None else _circled_as_letters(answer, task)
         if answer is not None and len(answer) <= LONGEST_ANSWER and asks_what_is_false(task.question, task.choices):
             ticked = _ticked(clean(answer), options)
             answer = in_what_is_asked(answer, task.question, task.choices) if ticked is None else answer
@@ -410,6 +411,17 @@ class ChoiceGrader:
         if self.partial == "none" or (self.partial == "share" and not chosen <= gold):
             return float(chosen == gold)
         return len(chosen & gold) / len(chosen | gold)
+
+
+def _circled_as_letters(answer: str, task: Task) -> str:
+    """Write ① as (A) and so on, as tests in Korean number options, unless the task has such numbers itself."""
+    names = [f"({label(index, len(task.choices))})" for index in range(len(task.choices))]
+    if any(map(_CIRCLED.search, (task.question, *task.choices))):
+        return answer
+    return answer.translate({ord("①") + index: name for index, name in enumerate(names[:10])})
+
+
+_CIRCLED = re.compile("[①-⑩]")
 
 
 def _without_list(text: str, options: AnswerOptions) -> str:

@@ -248,12 +248,13 @@ def _said(candidate: str) -> object:
 
 def _best(prediction: str, golds: Sequence[str]) -> Verdict:
     """Give the verdict by the accepted answer that is met, or else by the first."""
-    prediction = _OR_ABROAD.sub(" or ", _NOT_THE_OTHER.sub("", prediction))
+    prediction = _OR_ABROAD.sub(" or ", _NOT_THE_OTHER.sub("", _THEREFORE.sub("", prediction)))
     golds = [_OR_ABROAD.sub(" or ", gold) for gold in golds]
     verdicts = [_compare(prediction, gold) for gold in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
 
+_THEREFORE = re.compile(r"\A[\s$]*(?:\\therefore|∴|\\Rightarrow|⇒|\\implies)\s*")
 _NOT_THE_OTHER = re.compile(
     r"(?<=[\w$)}\]*]),\s(?:(?:and|und|et|y|e)\s)?(?:not|nicht|non|pas|no|não|не|niet)\s(?=[$\\0-9(\[{-])(?:\\[a-z]+|[A-Za-z](?![A-Za-z])|[^,;:=A-Za-z]){1,60}\Z"
 )

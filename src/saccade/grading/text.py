@@ -18,7 +18,7 @@ from saccade.grading.clean import LONGEST_CANDIDATE, clean, clipped, folded, unw
 from saccade.grading.extract import concluded, emphasised, in_final_part, without_question
 from saccade.grading.languages import DOUBT, written_in
 from saccade.grading.number_words import date_of, same_time, with_digits
-from saccade.grading.quantities import ORDINAL, Quantity, quantity
+from saccade.grading.quantities import ORDINAL, UNSPACED, Quantity, quantity
 from saccade.grading.restated import PRONOUNS, completes, denies, fills_in, of_another, sentences, topic_of, turns
 from saccade.record.task import Task
 
@@ -233,7 +233,7 @@ _STATED: Final = tuple(
 )
 _ASIDE = re.compile(
     r"\s?\([^()]{1,80}\)\Z|,\s(?:位于|坐落|又称|也称|由).*|,\s(?:seen|standing|also|known|located|conhecid[oa]|conocid[oa]|which|who|that|an?|the|followed|with|standing|sitting|стоящ\w+|лежащ\w+|dessen|das|die|der|que|qui|una?|une|el|la|le|seguid[oa]|suivie?|gefolgt|за|i\.e\.)\s.*"
-    r"|\s(?:in|at|on|near|standing|seen|located|im|dans|nel|nella|em|на|в|у|под|рядом|возле|في|en|junto|sobre|sur|contre|apoyad[oa]|appuyée?|an|auf|neben|vor|mit|unter|na|w|przy|obok|dựng|đứng|nằm|đang|bên|cạnh|trên|ở"
+    r"|\s[^\W\d_]{2,12}(?:ando|iendo|endo)(?:\s.*)?\Z|\s(?:in|at|on|near|standing|seen|located|im|dans|nel|nella|em|на|в|у|под|рядом|возле|في|en|junto|sobre|sur|contre|apoyad[oa]|appuyée?|an|auf|neben|vor|mit|unter|na|w|przy|obok|dựng|đứng|nằm|đang|bên|cạnh|trên|ở"
     r"|di|yang|på|op|naast|tegen|oparty|oparta|against|beside|next|under|with|by|for|from|sitting|lying|parked|leaning)\s.*",
     re.IGNORECASE,
 )
@@ -266,6 +266,7 @@ def _either(text: str) -> bool:
 def _readings(prediction: str, listed: bool) -> Iterator[str]:
     """Yield what a prediction says: itself, and what a sentence says that holds nothing else."""
     yield prediction
+    prediction = _BASIS.sub("", prediction)
     held = _ITEM_NAMES.fullmatch(prediction.strip()) or _NOT_BUT.fullmatch(prediction)
     if held is not None:
         yield held["said"] or held["first"]
@@ -277,6 +278,12 @@ def _readings(prediction: str, listed: bool) -> Iterator[str]:
         sentences = [first, *(one for one in others if _REMARKS.match(one) is None)]
         stating = [said for said in map(statements, sentences) if said]
         yield from stating[-1] if len(stating) == 1 or (stating and _on_its_own(sentences)) else ()
+
+
+_BASIS = re.compile(
+    r"\A(?:based\son|judging\s(?:by|from)|given)\s[^.!?;:]{1,200},\s(?=(?:the|this|that|it)\s)", re.IGNORECASE
+)
+"""What an answer rests on, in front of it: "Based on its tail, coat and head, the dog is …"."""
 
 
 def _on_its_own(sentences: Sequence[str]) -> bool:
@@ -353,6 +360,8 @@ def _written_alike(said: str, gold: str) -> bool:
 def _of_one_kind(said: str, gold: str, question: str) -> bool:
     """Tell whether two single words are singular and plural of one, where only the kind of thing is asked for."""
     short, long = sorted((without_article(said), without_article(gold)), key=len)
+    if long[:-1] == short and UNSPACED.match(long[-1]) and long[-1] in question and len(short) > 1:
+        return True  # 甘肃省 where a 省 is asked for
     if _LATIN_ENDS.sub("a", short) == _LATIN_ENDS.sub("a", long) and len(short) > 7 and short.isalpha():
         return True
     return _ASKS_KIND.search(question) is not None and len(short) > 3 and long in (f"{short}s", f"{short}es")
