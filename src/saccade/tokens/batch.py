@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from saccade.models.families.base import PicturePlaceholder, Piece
 from saccade.record.content import Message, Role, TextPart, clean_text
 from saccade.record.trajectory import FinishReason, Trajectory, Turn
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Encoder, PromptPicture, SegmentKind, TokenSegment, TokenTrajectory
+from saccade.tokens.segments import Encoder, PromptPicture, SampledIds, SegmentKind, TokenSegment, TokenTrajectory
 
 
 class GridReader:
@@ -294,11 +294,6 @@ def in_low_precision(model: Any, *, low: bool) -> Iterator[None]:
 # The only place where a trajectory becomes ids. Sampled turns keep theirs; a turn without recorded ids is tokenised by
 # itself, never with its surroundings. Messages after the last turn are left out, as nothing reads them. An empty turn
 # stays, as an end of turn.
-
-
-SampledIds = Literal["recorded", "text"]
-"""Where the ids of a turn come from: the record where it has them, or always the turn's text (another tokenizer's
-trajectories)."""
 
 
 def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds = "recorded") -> TokenTrajectory:

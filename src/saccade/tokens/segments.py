@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import jinja2
 import numpy as np
@@ -32,6 +32,10 @@ from saccade.models.families.base import (
 from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import NO_RULES, PictureRules, fitting_size
 from saccade.record.content import ImagePart, Role, VideoPart
+
+SampledIds = Literal["recorded", "text"]
+"""Where the ids of a turn come from: the record where it has them, or always the turn's text (another tokenizer's
+trajectories)."""
 
 
 class SegmentKind(StrEnum):

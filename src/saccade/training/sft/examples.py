@@ -27,7 +27,6 @@ from saccade.record.content import ImagePart, Message, ParseError, Part
 from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.settings import LEFT_OUT, too_many
-from saccade.tokens.batch import token_trajectory
 from saccade.tokens.segments import Encoder, truncate
 from saccade.training.settings import TrainingCallback, check_folder
 from saccade.training.sft.settings import DataSettings, SftLossSettings, SftSettings
@@ -307,6 +306,8 @@ def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> Bat
     learned = learned_turns(trajectory, settings.loss)
     if not learned:
         return "with no turn that is learned"
+    from saccade.tokens.batch import token_trajectory  # imports torch
+
     tokens = token_trajectory(trajectory, encoder, data.sampled_ids)
     most = min(data.most_tokens, encoder.context_tokens)
     if len(tokens.segments[0].ids) + len(tokens.segments[1].ids) > most:

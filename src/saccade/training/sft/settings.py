@@ -12,7 +12,7 @@ from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import Sampling
 from saccade.tasks.benchmarks.card import as_tuple
 from saccade.tasks.sources.settings import MOST_BROKEN, Share
-from saccade.tokens.batch import SampledIds
+from saccade.tokens.segments import SampledIds
 from saccade.training.settings import Fraction, KeepSettings, ModelSettings, OptimizerSettings
 
 
