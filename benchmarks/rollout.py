@@ -54,7 +54,8 @@ from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
 from saccade.training.rl.recipe import Recipe, RewardSettings, RlLossSettings
 from saccade.training.rl.rollout import Rollout
-from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, RolloutTiming, generate_rollouts
+from saccade.training.rl.rollouts import RolloutResources, RolloutTiming, generate_rollouts
+from saccade.training.rl.settings import GenerationSettings
 from saccade.training.rl.step import Updater
 from saccade.training.settings import ModelSettings
 from saccade.training.settings import OptimizerSettings as LearnerSettings

@@ -53,7 +53,8 @@ from saccade.training.rl.engines import guard
 from saccade.training.rl.engines.server import ServerEngine
 from saccade.training.rl.engines.server_http import Connection
 from saccade.training.rl.metrics import with_worth
-from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, generate_rollouts
+from saccade.training.rl.rollouts import RolloutResources, generate_rollouts
+from saccade.training.rl.settings import GenerationSettings
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import Trainable, load_trainable
 

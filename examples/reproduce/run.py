@@ -60,9 +60,9 @@ from saccade.tasks.worlds import Rng
 from saccade.tokens.decoder import TransformersEngine
 from saccade.training.launch import launch
 from saccade.training.rl.metrics import RlCallback
-from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, generate_rollouts
+from saccade.training.rl.rollouts import RolloutResources, generate_rollouts
 from saccade.training.rl.run import train as train_rl
-from saccade.training.rl.settings import RlSettings, load_rl_settings
+from saccade.training.rl.settings import GenerationSettings, RlSettings, load_rl_settings
 from saccade.training.rl.tasks import as_list
 from saccade.training.settings import SETTINGS, KeepSettings, ModelSettings, OptimizerSettings
 from saccade.training.sft.examples import SftCallback

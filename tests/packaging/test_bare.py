@@ -37,7 +37,7 @@ def test_the_sdist_holds_what_its_documents_name(built: Built) -> None:
         for target in re.findall(r"\]\(([^)#]+)", text):
             assert "://" in target or (built.source / document).parent.joinpath(target).exists(), (document, target)
     makefile = (built.source / "Makefile").read_text(encoding="utf-8")
-    for named in re.findall(r"\b(?:requirements|tools)/[\w.]+", makefile):
+    for named in re.findall(r"\b(?:requirements|tools)/[\w.-]+", makefile):
         assert (built.source / named).exists(), named
 
 

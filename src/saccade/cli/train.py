@@ -264,11 +264,11 @@ def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None, t
 
 
 def _train_here(settings: RlSettings, out: Path, resume: bool, processes: int) -> None:
+    need_training()
     from saccade.training.rl.tasks import check_run, check_sources
 
     check_run(settings, out, resume)
     check_sources(settings)
-    need_training()
     run(_train, settings, out, resume, processes)
 
 

@@ -32,7 +32,6 @@ from saccade.tokens.turn import TurnRequest
 from saccade.training.rl.recipe import Recipe
 from saccade.training.rl.rollout import Rollout
 from saccade.training.rl.rollouts import (
-    GenerationSettings,
     GroupSandbox,
     RolloutResources,
     RolloutTiming,
@@ -42,6 +41,7 @@ from saccade.training.rl.rollouts import (
     generate_rollouts,
     group_plans,
 )
+from saccade.training.rl.settings import GenerationSettings
 
 
 @pytest.fixture(scope="module")

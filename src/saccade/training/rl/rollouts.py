@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from saccade.core.settings import Settings
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import Performer, Workbench, drive, trajectory
 from saccade.episode.flow import Plan, limits_with
@@ -38,6 +36,7 @@ from saccade.tokens.turn import ContextFullError, Engine, Slot, TurnRequest
 from saccade.tools.toolbox import Toolbox
 from saccade.training.rl.recipe import Recipe
 from saccade.training.rl.rollout import Rollout
+from saccade.training.rl.settings import GenerationSettings
 
 
 class GroupSandbox:
@@ -159,21 +158,6 @@ def check_sampling(sampling: Sampling) -> None:
 
 
 _log = logging.getLogger(__name__)
-
-
-class GenerationSettings(Settings):
-    """How episodes are spread over time; changes no more of them than last digits of log-probabilities."""
-
-    max_concurrency: PositiveInt = 128
-    """Episodes that run side by side."""
-    decoding_batches: PositiveInt = 1
-    """Batches that decode in turns. With 1, decoding waits for every sandbox; each more reads all weights again, and
-    helps where `seconds/sandbox` of a step is longer than that."""
-    cache: PositiveFloat = 8.0
-    """GiB of keys and values of the engine in this process, over all batches; episodes that do not fit at once decode
-    after each other. Servers have limits of their own."""
-    replays: NonNegativeInt = 2
-    """How often a lost rollout is played again."""
 
 
 @dataclass(frozen=True, slots=True)

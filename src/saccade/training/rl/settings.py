@@ -16,7 +16,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt, SerializeAsAny, model_validator
+from pydantic import (
+    BeforeValidator,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SerializeAsAny,
+    model_validator,
+)
 
 from saccade.core.registry import Registry, is_subclass
 from saccade.core.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
@@ -32,10 +40,24 @@ from saccade.tasks.sources.settings import MOST_BROKEN, Share, SourceSettings
 from saccade.training.rl.engines.settings import LOCAL, EngineSettings, JudgeServerSettings, check_engine
 from saccade.training.rl.recipe import Recipe, load_recipe
 from saccade.training.rl.rollout import named
-from saccade.training.rl.rollouts import GenerationSettings
 from saccade.training.settings import SETTINGS, KeepSettings, ModelSettings
 
 OWN: Final = "saccade"
+
+
+class GenerationSettings(Settings):
+    """How episodes are spread over time; changes no more of them than last digits of log-probabilities."""
+
+    max_concurrency: PositiveInt = 128
+    """Episodes that run side by side."""
+    decoding_batches: PositiveInt = 1
+    """Batches that decode in turns. With 1, decoding waits for every sandbox; each more reads all weights again, and
+    helps where `seconds/sandbox` of a step is longer than that."""
+    cache: PositiveFloat = 8.0
+    """GiB of keys and values of the engine in this process, over all batches; episodes that do not fit at once decode
+    after each other. Servers have limits of their own."""
+    replays: NonNegativeInt = 2
+    """How often a lost rollout is played again."""
 
 
 class TrainerSettings(Settings):

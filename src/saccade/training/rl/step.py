@@ -40,15 +40,10 @@ from saccade.training.rl.engine import rest_servers, sync_weights
 from saccade.training.rl.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.training.rl.recipe import Recipe, RlLossSettings, RlOptimizerSettings
 from saccade.training.rl.rollout import Rollout, RolloutGroup, group_of
-from saccade.training.rl.rollouts import (
-    GenerationSettings,
-    RolloutResources,
-    WatchedPlay,
-    generate_rollouts,
-    group_plans,
-)
+from saccade.training.rl.rollouts import RolloutResources, WatchedPlay, generate_rollouts, group_plans
 from saccade.training.rl.scoring import Scorer
 from saccade.training.rl.select import KL_ESTIMATORS, LARGEST_LOG_RATIO, Selection
+from saccade.training.rl.settings import GenerationSettings
 from saccade.training.rl.tasks import TaskList
 from saccade.training.weights import Trainable
 

@@ -39,7 +39,8 @@ from saccade.training.rl.engines import server as busy
 from saccade.training.rl.engines.server import BusyClock, ServerEngine
 from saccade.training.rl.engines.server_http import Connection
 from saccade.training.rl.rollout import Rollout
-from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, generate_rollouts
+from saccade.training.rl.rollouts import RolloutResources, generate_rollouts
+from saccade.training.rl.settings import GenerationSettings
 
 
 def test_what_overlaps_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
