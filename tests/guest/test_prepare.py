@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from tests.guest.children import NOBODY, fork, in_child, open_to_all
 
-from saccade.guest import groups, nursery
+from saccade.guest import groups, nursery, wire
 from saccade.guest.fork import Forker
 from saccade.guest.jail import JailPlan
 from saccade.guest.root import Standing
@@ -76,7 +77,12 @@ def given(folder: Path) -> tuple[list[int], socket.socket]:
     setup = os.memfd_create("setup")
     os.write(setup, json.dumps(SETUP).encode())
     memory = [os.memfd_create(name) for name in ("outbox", "stdout", "stderr")]
-    return [theirs.detach(), *memory, os.open(folder, os.O_RDONLY), setup], ours
+    low = [theirs.detach(), *memory, os.open(folder, os.O_RDONLY), setup]
+    # A template's numbers are never those of a session; here others may have left theirs just below.
+    fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10 * wire.FIRST_FREE_FD) for fd in low]
+    for fd in low:
+        os.close(fd)
+    return fds, ours
 
 
 @pytest.mark.parametrize("listens", [True, False])
