@@ -273,10 +273,18 @@ def test_import_is_light() -> None:
     assert not heavy & set(run.stdout.split())
 
 
-def test_commands_and_tools_on_ray_need_no_torch() -> None:
-    """A bare installation lists recipes and says which extra trains; Ray Serve's extra (`tools-serve`) brings none."""
+def test_commands_need_no_torch() -> None:
+    """A bare installation lists recipes and names a wrong one."""
     commands = ", ".join(f"saccade.cli.{path.stem}" for path in (SOURCE / "cli").glob("[a-z]*.py"))
-    code = f"import saccade.plugins.verl.ray_serve, {commands}, sys; print('torch' in sys.modules)"
+    code = f"import {commands}, sys; from saccade.cli.main import main; codes = [main(['rl', 'list']),"
+    code += " main(['rl', 'codedanse'])]; print(codes, 'torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.splitlines()[-1] == "[0, 2] False"
+
+
+def test_tools_on_ray_need_no_torch() -> None:
+    """Ray Serve's extra (`tools-serve`) brings none."""
+    code = "import saccade.plugins.verl.ray_serve, sys; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout.strip() == "False"
 

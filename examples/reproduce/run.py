@@ -332,7 +332,7 @@ class _Trial:
         return self.places.settings
 
     def prepare(self, arms: Mapping[str, RlSettings], began: float) -> TrialPlan:
-        """Prepare tasks, start, its examinations, and the number of steps."""
+        """Make the tasks and the start, examine the start, and return the plan of steps."""
         settings, places = self.settings, self.places
         for arm in settings.arms:
             sets = [settings.set_named(name) for name in settings.sets_of(arm)]

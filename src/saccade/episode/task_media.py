@@ -82,7 +82,7 @@ def check_media(parts: Iterable[OpenSource], dialect: Dialect, frames: FrameSett
 
 
 def check_listed(tasks: Iterable[Task], dialect: Dialect) -> None:
-    """Refuse like `check_media`, for tasks that are there already."""
+    """Check like `check_media`, for tasks that are there already."""
     shapes = ((task.id, _shape(task.media)) for task in tasks)
     found, looked_at = _refused(shapes, dialect, None)
     for (what, why), names in found.items():

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Final
 
 from saccade.grading.clean import clean, folded, unwrapped
-from saccade.grading.extract import concluded
-from saccade.grading.languages import DOUBT, LANGUAGES, SCALES_ABROAD, WAIT, common_words, without_seeming, written_in
+from saccade.grading.extract import concluded, is_corrected
+from saccade.grading.languages import DOUBT, LANGUAGES, SCALES_ABROAD, common_words, without_seeming, written_in
 from saccade.grading.number_words import foreign_words_as_digits, with_digits
 from saccade.grading.quantities import (
     AMONG,
@@ -95,30 +95,30 @@ def told_first(text: str, question: str) -> str | None:
     "There are 4 cats. Three sit and one sleeps"; "37 people prefer tea, 25 coffee". None where it may be another.
     """
     read = _numbers(text, question)
-    if read is None or len(read[2]) < 2 or asks_year(question) or _CORRECTS.search(text):
+    if read is None or len(read[2]) < 2 or asks_year(question) or is_corrected(text):
         return None
     if without_seeming(text) != text:  # "at first there seem to be 11, but …"
         return None
     plain, asked, found, left = read
-    worked = _WORKED.search(plain)
-    if worked is not None and worked["value"]:
+    worked, rounded = _WORKED.search(plain), _ROUNDED.search(plain)
+    if worked is not None:
         return plain[worked.start("value") :]
-    if worked is not None and abs(float(worked["exact"]) - float(worked["rounded"])) <= 0.5:
-        return plain[worked.start("rounded") :]
+    if rounded is not None and abs(float(rounded["exact"]) - float(rounded["value"])) <= 0.5:
+        return plain[rounded.start("value") :]
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
     way = _part(plain, found, asked) or whole or _total(plain, left, asked)
     way = way or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
     return _alone(plain, found, way[0]) if len(way) == 1 else None
 
 
-_CORRECTS = re.compile(rf"[.!?…]\s(?:{WAIT}|wait|actually|hmm|no,)", re.IGNORECASE)
-_OPERAND: Final = r"(?:\\frac\{[0-9.]{1,9}\}\{[0-9.]{1,9}\}|[0-9]+(?:\.[0-9]+)?)"
+_FRACTION: Final = r"\\frac\{[0-9.]{1,9}\}\{[0-9.]{1,9}\}"
+_OPERAND: Final = rf"(?:{_FRACTION}|[0-9]+(?:\.[0-9]+)?)"
+_END: Final = r"(?:\s?[^\s0-9]{1,12})?[.!\s$]*\Z"
 _WORKED = re.compile(
-    rf"(?<![0-9.,=])(?:\\frac\{{[0-9.]{{1,9}}\}}\{{[0-9.]{{1,9}}\}}|{_OPERAND}(?:\s?[-+*/×·÷]\s?{_OPERAND})+)\s?=\s?(?P<value>[0-9]+(?:\.[0-9]+)?)"
-    r"(?:\s?[^\W\d_]{1,12})?[.!\s$]*\Z"
-    r"|(?P<exact>[0-9]+\.[0-9]+)\s?[^\s0-9]{0,9}\s?≈\s?(?P<rounded>[0-9]+(?:\.[0-9]+)?)(?:\s?[^\s0-9]{1,12})?[.!\s$]*\Z"
+    rf"(?<![0-9.,=])(?:{_FRACTION}|{_OPERAND}(?:\s?[-+*/×·÷]\s?{_OPERAND})+)\s?=\s?(?P<value>[0-9]+(?:\.[0-9]+)?){_END}"
 )
 """A calculation at the end: "he walks 500 m, then 700 m, 500 + 700 = 1200 m"."""
+_ROUNDED = re.compile(rf"(?P<exact>[0-9]+\.[0-9]+)\s?[^\s0-9]{{0,9}}\s?≈\s?(?P<value>[0-9]+(?:\.[0-9]+)?){_END}")
 
 
 def _total(plain: str, left: Sequence[Numeral], asked: str) -> list[Numeral]:
@@ -146,15 +146,12 @@ def _total(plain: str, left: Sequence[Numeral], asked: str) -> list[Numeral]:
     return meant or [last]
 
 
-_IN_ALL = re.compile(
-    r"(?:\s[^\W\d_]+)?\s(?:in\s(?:all|total)|altogether|insgesamt|en\stotal|in\stotale|no\stotal|au\stotal)\b", re.I
+_TOTALS: Final = (
+    r"(?:一共|总共|總共|共计|共計|合计|合計|全部で|\b(?:in\stotal|in\sall|altogether|a\stotal\sof|insgesamt|zusammen|en\stotal|au\stotal|en\stout|no\stotal|ao\stodo"
+    r"|in\stotale|in\stutto|всего|итого|разом|усього|łącznie|razem|celkem|in\stotaal|totalt|toplam|tổng\scộng|total)\b|모두|총)"
 )
-_TOTAL = re.compile(
-    r"[,;.:,，;;。]\s?[^,;.:]{0,12}(?:一共|总共|總共|共计|共計|合计|合計|全部で|\b(?:in\stotal|a\stotal\sof|insgesamt|zusammen|en\stotal|au\stotal|en\stout"
-    r"|no\stotal|ao\stodo|in\stotale|in\stutto|всего|итого|разом|усього|łącznie|razem|celkem|in\stotaal|totalt|toplam|tổng\scộng|total)\b|모두|총)"
-    r"[^,;.:]{0,12}\Z",
-    re.IGNORECASE,
-)
+_TOTAL = re.compile(rf"[,;.:,，;;。]\s?[^,;.:]{{0,12}}{_TOTALS}[^,;.:]{{0,12}}\Z", re.IGNORECASE)
+_IN_ALL = re.compile(rf"(?:\s[^\W\d_]+)?\s{_TOTALS}", re.IGNORECASE)
 
 
 def _part(plain: str, found: tuple[Numeral, ...], asked: str) -> list[Numeral]:
@@ -543,7 +540,7 @@ _CURRENCY = re.compile(r"(?:[$€£₽₺₫₴]|Rp)\s?\Z")
 
 
 def in_one_notation(answer: str, question: str, whole: bool) -> str:
-    """Close up the groups in `1.500 Besucher`, write `4,50 zł` with a point.
+    """Close up the groups in `1.500 Besucher`, write `4,50 zł` with a point, a dash before a number as a colon.
 
     Where a `whole` number of thousands is right, the groups of any number are closed up.
 

@@ -397,10 +397,10 @@ class ChoiceGrader:
         *working, last = ("" if whole is None else whole).strip().split("\n")
         said = "\n".join(working).rstrip()
         concludes = _LETTERS_SAID.search(last) and _SAYS_MORE.search(last) and not _ITEM.match(last)
-        if said and concludes and _ticked(whole or "", options) is None and _read_set(last, options) is not None:
-            return compare(last)
-        if whole is not None and _read_set(whole, options) is not None:
-            return compare(whole)
+        closing = last if said and concludes and _ticked(whole or "", options) is None else None
+        for part in (closing, whole):
+            if part is not None and _read_set(part, options) is not None:
+                return compare(part)
         if whole and _WRONG_LEAD.search(whole) and not SAID_WRONG.search(task.question):
             return unread("names options that are wrong", whole)
         if said.endswith((".", "!", "。")) and _LETTERS_ALONE.fullmatch(last) and not _LETTERS_SAID.search(said):

@@ -488,6 +488,13 @@ _LOOKED_AGAIN = re.compile(
     re.IGNORECASE,
 )
 """What announces a second look, at the start of a clause: a short answer after it corrects the one before."""
+
+
+def is_corrected(text: str) -> bool:
+    """Tell whether a text announces a correction behind its beginning: "4. Wait, one of them is orange"."""
+    return _NO_WAIT.search(text, 1) is not None
+
+
 _SHORT_CORRECTION: Final = 12
 """Words."""
 _LONGEST_CORRECTION: Final = 400

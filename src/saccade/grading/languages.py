@@ -311,7 +311,7 @@ def in_english(text: str) -> str:
     return head + text
 
 
-_UNTRUE: Final = "incorrect=correct|inaccurate=accurate|untrue=true|false=right|wrong=right|invalid=valid"
+_UNTRUE: Final = "incorrect=correct|inaccurate=accurate|untrue=true|false=correct|wrong=correct|invalid=valid"
 _NOT: Final = r"\b(?:not|nicht|no|non|pas|não|не|nie|niet|inte|ikke|nu)\s(?:es\s|è\s|é\s|este\s)?"
 
 
@@ -327,8 +327,11 @@ def _opposites(code: str) -> tuple[re.Pattern[str], dict[str, str]]:
 @lru_cache(maxsize=4096)
 def _untrue_in(question: str) -> str | None:
     """Return the code of the language in which a question asks for what is false, empty for English; else None."""
-    script = next((code for code, sign in _SCRIPTS if re.search(sign, question)), written_in(question))
-    return next((code for code in (script, "", *LANGUAGES) if _opposites(code)[0].search(question)), None)
+    known = language_of(question)
+    others = (
+        () if known or (question.isascii() and is_english(question)) else LANGUAGES
+    )  # "sai" is "false" in Vietnamese alone
+    return next((code for code in (known, "", *others) if _opposites(code)[0].search(question)), None)
 
 
 def asks_what_is_false(question: str, options: Sequence[str]) -> bool:
@@ -353,14 +356,6 @@ def in_what_is_asked(answer: str, question: str, options: Sequence[str]) -> str:
         return form.sub(lambda found: pairs.get((found["word"] or "").casefold(), ""), said)
 
     return re.sub(r"[^\n.!?;。]+", turned, answer)
-
-
-_SCRIPTS: Final = (
-    ("ja", "[\u3040-\u30ff]"),
-    ("ko", "[\uac00-\ud7a3]"),
-    ("th", "[\u0e00-\u0e7f]"),
-    ("zh", "[\u3400-\u9fff]"),
-)
 
 
 @cache
@@ -608,6 +603,14 @@ def written_in(text: str) -> str:
     counts = {code: len(words & frozenset(row.words.split())) for code, row in LANGUAGES.items()}
     best = max(counts, key=lambda code: counts[code])
     return best if counts[best] > len(words & _ENGLISH) else ""
+
+
+_SCRIPTS: Final = {"ja": "\u3040-\u30ff", "ko": "\uac00-\ud7a3", "th": "\u0e00-\u0e7f", "zh": "\u3400-\u9fff"}
+
+
+def language_of(text: str) -> str:
+    """Return the code of the language of a text by its script, or else by its words; empty for English and unknown."""
+    return next((code for code, signs in _SCRIPTS.items() if re.search(f"[{signs}]", text)), "") or written_in(text)
 
 
 @lru_cache(maxsize=4096)

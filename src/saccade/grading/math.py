@@ -31,7 +31,7 @@ from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import tight, unwrapped
 from saccade.grading.extract import emphasised, in_final_part, without_question, words_said
 from saccade.grading.formula import read_formula, same_formula, told_apart
-from saccade.grading.languages import DOUBT
+from saccade.grading.languages import DOUBT, NOT_THE_OTHER
 from saccade.grading.quantities import quantity
 from saccade.grading.relations import same_statement
 from saccade.grading.text import number_said, same_quantity, same_text
@@ -256,7 +256,8 @@ def _best(prediction: str, golds: Sequence[str]) -> Verdict:
 
 _THEREFORE = re.compile(r"\A[\s$]*(?:\\therefore|∴|\\Rightarrow|⇒|\\implies)\s*")
 _NOT_THE_OTHER = re.compile(
-    r"(?<=[\w$)}\]*]),\s(?:(?:and|und|et|y|e)\s)?(?:not|nicht|non|pas|no|não|не|niet)\s(?=[$\\0-9(\[{-])(?:\\[a-z]+|[A-Za-z](?![A-Za-z])|[^,;:=A-Za-z]){1,60}\Z"
+    rf"(?<=[\w$)}}\]*]),\s(?:(?:and|und|et|y|e)\s)?(?:{NOT_THE_OTHER}|non?\s)"
+    r"(?=[$\\0-9(\[{-])(?:\\[a-z]+|[A-Za-z](?![A-Za-z])|[^,;:=A-Za-z]){1,60}\Z"
 )
 """Another value, named behind the answer only to be denied: "1/2, not 2"."""
 _OR_ABROAD = re.compile(

@@ -16,7 +16,7 @@ from typing import Final
 
 from saccade.grading.clean import folded
 from saccade.grading.extract import concluded
-from saccade.grading.languages import BECAUSE, DENIAL, DOUBT, LANGUAGES, common_words, written_in
+from saccade.grading.languages import BECAUSE, DENIAL, DOUBT, LANGUAGES, common_words, language_of, written_in
 
 _UNSPACED: Final = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"
 _TOKEN = re.compile(
@@ -263,18 +263,11 @@ def fills_in(sentence: str, gold: str, question: str) -> bool:
 def turns(sentence: str) -> bool:
     """Tell whether a sentence may take back or leave open what was said before it."""
     plain = folded(sentence)
-    row = LANGUAGES.get(_script(plain) or written_in(sentence))
+    row = LANGUAGES.get(language_of(sentence))
     but = _BUT_IN_ENGLISH if row is None else row.but or "(?!)"
     if DENIAL.search(_denied(plain, "")[0]) is not None or _CHOICE.search(plain) is not None:
         return True
     return re.search(rf"\b(?:{but})\b", plain) is not None
-
-
-def _script(text: str) -> str:
-    return next((code for code, signs in _SCRIPTS.items() if re.search(f"[{signs}]", text)), "")
-
-
-_SCRIPTS: Final = {"ja": "\u3040-\u30ff", "ko": "\uac00-\ud7a3", "th": "\u0e00-\u0e7f", "zh": "\u3400-\u9fff"}
 
 
 def denies(sentence: str) -> bool:

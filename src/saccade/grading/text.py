@@ -233,7 +233,7 @@ _STATED: Final = tuple(
 )
 _ASIDE = re.compile(
     r"\s?\([^()]{1,80}\)\Z|,\s(?:位于|坐落|又称|也称|由).*|,\s(?:seen|standing|also|known|located|conhecid[oa]|conocid[oa]|which|who|that|an?|the|followed|with|standing|sitting|стоящ\w+|лежащ\w+|dessen|das|die|der|que|qui|una?|une|el|la|le|seguid[oa]|suivie?|gefolgt|за|i\.e\.)\s.*"
-    r"|\s[^\W\d_]{2,12}(?:ando|iendo|endo)(?:\s.*)?\Z|\s(?:in|at|on|near|standing|seen|located|im|dans|nel|nella|em|на|в|у|под|рядом|возле|في|en|junto|sobre|sur|contre|apoyad[oa]|appuyée?|an|auf|neben|vor|mit|unter|na|w|przy|obok|dựng|đứng|nằm|đang|bên|cạnh|trên|ở"
+    r"|\s(?-i:[a-zà-ü]{2,12}(?:ando|iendo|endo))(?:\s.*)?\Z|\s(?:in|at|on|near|standing|seen|located|im|dans|nel|nella|em|на|в|у|под|рядом|возле|في|en|junto|sobre|sur|contre|apoyad[oa]|appuyée?|an|auf|neben|vor|mit|unter|na|w|przy|obok|dựng|đứng|nằm|đang|bên|cạnh|trên|ở"
     r"|di|yang|på|op|naast|tegen|oparty|oparta|against|beside|next|under|with|by|for|from|sitting|lying|parked|leaning)\s.*",
     re.IGNORECASE,
 )

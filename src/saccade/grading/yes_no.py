@@ -50,6 +50,7 @@ _SO = re.compile(
 )
 _EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no(?!\sdoubts?\b)|nope|false)\b")
 _OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
+_UNSURE = re.compile(r"can(?:not|'t)|\b(?:sure|certain|know|tell|say|determine|clear|answer)\b")
 _OPEN_FIRST = re.compile(
     r"^[^.!;\n]*?\b(?:maybe|perhaps|possibly|probably|unsure|unclear|unknown)\b|\?\s*$"
     r"|\b(?:not sure|could be|might be)\b"
@@ -140,8 +141,8 @@ def asserts(text: str) -> bool | None:
         return _SINGLE.get(assertion_in_english(words[-1]))  # "enfin non"
     if last is None or _EITHER.search(last["before"]):
         return None
-    if DOUBT.search(last["before"]) and not last["before"].endswith(": "):  # "not in every year: no"
-        return None
+    if DOUBT.search(last["before"]) and (_UNSURE.search(last["before"]) or not last["before"].endswith(": ")):
+        return None  # but "not in every year: no"
     return last["word"] in _YES
 
 

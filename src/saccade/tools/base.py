@@ -73,7 +73,7 @@ class OfferedTool(ABC):
         """
 
     async def call_async(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> ToolResult:
-        """Call it like `call`, without holding up the event loop."""
+        """Call the tool like `call`, without holding up the event loop."""
         return await asyncio.to_thread(self.call, arguments, context, alias=alias)
 
 
@@ -223,7 +223,7 @@ class Tool(OfferedTool, Generic[A, R]):
         return self._finished(_attempt(self, checked.arguments, context.own()), context, checked)
 
     def call_batch(self, calls: Sequence[ToolCallInput]) -> list[ToolResult]:
-        """Call it like `call`, for several at once: `run_batch` does the work of those whose arguments are right."""
+        """Call like `call`, for several at once: `run_batch` does the work of those whose arguments are right."""
         checked = [self.checked(call.arguments, call.context, alias=call.alias) for call in calls]
         good = [
             (item.arguments, call.context.own())
@@ -454,7 +454,7 @@ class WaitingTool(Tool[A, R]):
             raise
 
     async def call_waiting(self, call: ToolCallInput) -> ToolResult:
-        """Call it like `call`, on the background loop."""
+        """Call the tool like `call`, on the background loop."""
         checked = self.checked(call.arguments, call.context, alias=call.alias)
         if isinstance(checked, ToolResult):
             return checked

@@ -306,14 +306,12 @@ def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> Bat
     learned = learned_turns(trajectory, settings.loss)
     if not learned:
         return "with no turn that is learned"
-    from saccade.tokens.batch import token_trajectory  # imports torch
+    from saccade.tokens.batch import token_row, token_trajectory  # imports torch
 
     tokens = token_trajectory(trajectory, encoder, data.sampled_ids)
     most = min(data.most_tokens, encoder.context_tokens)
     if len(tokens.segments[0].ids) + len(tokens.segments[1].ids) > most:
         return f"whose first turn does not fit {most} tokens"
-    from saccade.tokens.batch import token_row  # imports torch
-
     row = token_row(truncate(tokens, most), learned)
     return row if np.any(row.trained) else f"with no learned turn within {most} tokens"
 
