@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, Literal
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
@@ -20,16 +19,10 @@ from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.languages import (
     AND,
     BECAUSE,
-    CONTRAST,
-    DENIAL,
     DENIES,
     DOUBT,
-    NOT_THE_OTHER,
     asks_what_is_false,
     in_what_is_asked,
-    is_english,
-    without_seeming,
-    written_in,
 )
 from saccade.grading.letters import (
     SAID_WRONG,
@@ -39,47 +32,23 @@ from saccade.grading.letters import (
     parts_said,
 )
 from saccade.grading.options import UNSPACED, AnswerOptions, label, options_of
+from saccade.grading.settled import (
+    COMPARES,
+    IN_BRACKETS,
+    LONGEST,
+    REJECTS,
+    TAKEN_BACK,
+    THEN_NOT,
+    in_sentence,
+    options_restated,
+    speaks_of_less,
+    stems,
+)
 from saccade.grading.text import (
-    VERB_LAST,
-    bare,
-    statements,
     without_article,
 )
-from saccade.grading.yes_no import asserts
 from saccade.record.task import Task
 
-_TO_ME = re.compile(r"\sto\sme(?=\W*\Z)")
-
-
-# Sentences settle on one option: "It is C", "not A, it is C"; those that deny, hedge, or name several on none.
-
-_LONGEST = 400
-_LONGEST_SET = 2_000
-_DENIED = re.compile(
-    DOUBT.pattern
-    + r"|\bor\b|\bfrom\s[a-z]\sto\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite"
-    r"|rul(?:ed?|es|ing) out|eliminated?|excluded?|rejected?|trap|tempting|distractor)\b",
-    re.IGNORECASE,
-)
-_FIRST_NOT = re.compile(
-    r"^(?:(?:it|that|this)(?:'s|\sis)\s)?not\s+(?:option\s|choice\s)?(?P<denied>[^,;.]{1,60}?)\s*[,;.]?\s*"
-    r"(?=(?:but|it\sis|it's|so|rather|instead)\b)",
-    re.IGNORECASE,
-)
-_THEN_NOT = re.compile(
-    rf"(?:,\s?(?:(?:and|but|und|et|y|e|а|a|en|och|og)\s)?|\s(?:and|und|et|y|e|и|а|en|och|og)\s)(?:{NOT_THE_OTHER})[^,;.]{{1,60}}(?=\W*$|,\s)"
-    r"|,?\s(?:rather\sthan|instead\sof|as\sopposed\sto|and\snot)\s[^;.]{1,120}\W*$",
-    re.IGNORECASE,
-)
-_FORMERLY = re.compile(
-    r"^[^.;]*?\b(?:used\sto\sbe|was\s(?:once|formerly))\b[^;,.]*[;,]\s(?=(?:but\s|and\s)?(?:it\sis\snow|now))", re.I
-)
-_RULED_OUT = re.compile(
-    r"^(?:it\s(?:can't|cannot|can\snot)\sbe\s(?:option\s)?[^,;.]{1,60}(?=[,;])|(?:since|as|because)\s(?:options?\s)?"
-    r"(?-i:[A-Z])(?:(?:,\s|,?\sand\s|,?\sor\s)(?-i:[A-Z]))*\s(?:is|are)\s(?:all\s|both\s)?"
-    r"(?:wrong|incorrect|false|ruled\sout|eliminated|impossible))[,;]?\s(?=\S)",
-    re.IGNORECASE,
-)
 # "A and C are correct; B and D are not", "All of the above are correct: A, B, C and D", "only B"
 _OTHERS_DENIED = re.compile(
     r"[,;.]\s(?:and\s|but\s|while\s|whereas\s)?(?:options?\s|choices?\s)?(?-i:[A-Z](?:(?:,\s|,?\s(?:and|&)\s)[A-Z])*)"
@@ -90,209 +59,7 @@ _ALL_SAID = re.compile(
     r"^only\s|^all\s(?:of\s)?(?:the\s(?:above|options|choices)|these|them)(?:\sare\s(?:correct|right|true))?:\s",
     re.IGNORECASE,
 )
-_REMAINS = re.compile(
-    r"\b(?:only\s(?:one\s)?(?:option|choice|answer|one)\s(?:that\s)?(?:remains|remaining|left)(?:\sis)?|(?:leaves|leaving)(?:\sonly)?"
-    r"|(?:bleibt|queda|reste|rimane|resta|оста[её]тся|blijft|pozostaje|zostaje|còn\slại|tersisa)(?:\s(?:nur|só|sólo|solo|apenas|que|solamente|только|alleen|tylko))?(?:\s(?:die|la|le|a|o|option|opción))*)"
-    r"\s?:?\s(?:option\s)?[(]?(?-i:(?P<label>[A-Z]))[)]?\W*$",
-    re.IGNORECASE,
-)
-_CHOSEN_LETTER = re.compile(
-    r"(?:^(?:[=-]>|→|⇒|∴)?|'s\b|\b(?:is|be|like|final|result|conclusion|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case|doubt)\b)"
-    r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?(?:[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?|\((?P<small>[a-z])\))"
-    r"(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
-    re.IGNORECASE,
-)
-_ENDS_IN_LETTER = re.compile(
-    r"(?!.*\b(?:trap|tempting|distractor|worst|least|odd|opposite)\b)(?:\A(?:so|therefore|thus|hence|следовательно|значит|поэтому|итак|таким\sобразом|donc|also|somit|folglich|por\s(?:lo\s)?tanto|portanto|logo|quindi|dunque"
-    r"|zatem|więc|dus|jadi|vậy|maka|tehát|altså|alltså|takže|deci|άρα|לכן|إذن|لذلك|بنابراین)\b(?:(?!(?-i:[A-Z])(?![^\W\d_])).)*[\s(]|\A(?:(?!(?-i:[A-Z])(?![^\W\d_])).)*(?::|->|→)\s?[(\[]?)"
-    r"(?-i:(?P<label>[A-Z]))[)\]]?\W*",
-    re.IGNORECASE | re.DOTALL,
-)
-"""A conclusion that ends in a letter: "Следовательно, ближе точка B", "so the current falls: B"."""
-_FURTHER = re.compile(r"\s*[,/&+]\s*(?:and\s|or\s)?[(\[]?(?P<label>[A-Z])(?![\w'])")
-_BECAUSE = re.compile(r"[,.]?\s(?:because|since)\s", re.IGNORECASE)
-_REASON = re.compile(r"[,.]?\s(?:because|since)\s|(?<=[A-Za-z][)]):\s", re.IGNORECASE)
-_IS_IT = re.compile(
-    r"^(?:so|thus|hence|therefore)?[,\s]*(?:only\s)?(?:option\s)?(?P<label>[A-Z])\s(?:fits|matches|works|remains"
-    r"|(?:is|must\sbe|has\sto\sbe|seems|looks)\s(?:to\sbe\s)?(?:the\s)?(?:(?:correct|right|best)\s?)?(?:answer|option|choice|one)?)\W*$",
-    re.IGNORECASE,
-)
-_WITH_LETTER = re.compile(
-    r"(?P<text>.+?)[\s,\"'.:-]*(?:(?:which|this|that)\s(?:is|corresponds\sto|matches)\s|i\.e\.,?\s|so\s)?"
-    r"(?:the\s)?(?:answer\s)?(?:option|choice|answer|letter)?\s*[(\[]?(?P<label>[A-Z])[)\]]?[\s.]*",
-    re.DOTALL,
-)
-
-
-def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
-    """Return the single option that a short sentence settles on, by marked letter or by text, or None."""
-    if len(prediction) > _LONGEST:
-        return None
-    with_letter = None if _COMPARES.match(prediction) else _WITH_LETTER.fullmatch(prediction.strip())
-    if with_letter is not None:
-        index = options.index(with_letter["label"])
-        if index is not None and (
-            options.exact(with_letter["text"]) == index or options.by_value(with_letter["text"]) == index
-        ):
-            return index
-    if (polar := _polar(options.words)) is not None:
-        return _yes_or_no(prediction, options, polar)
-    prediction = without_seeming(_TO_ME.sub("", prediction))
-    prediction = _without_ruled_out(prediction, options)
-    said = _either(prediction, options)
-    if said is None:
-        said = _undecided(prediction, options)
-    if said is not None:
-        return said
-    remains = _REMAINS.search(prediction)
-    if remains is not None and DENIAL.search(prediction) is None:
-        return options.index(remains["label"])
-    denied = _FIRST_NOT.match(prediction) or _RULED_OUT.match(prediction) or _FORMERLY.match(prediction)
-    if denied is not None:
-        prediction = prediction[denied.end() :]
-    prediction = _THEN_NOT.sub("", prediction)
-    lettered = _chosen_letters(prediction, options)
-    mentioned = options.mentioned(_BECAUSE.split(prediction)[0] if lettered and len(lettered) == 1 else prediction)
-    found = mentioned | (lettered or set())
-    if lettered and len(lettered) == 1 and _TAKEN_BACK.search(prediction) is None:
-        prediction = _REASON.split(prediction)[0]  # a reason may deny the others
-    rest = options.without_texts(prediction)
-    touched = found | options.mentioned_by_text(prediction, alone=False)
-    if _DENIED.search(rest) is not None:
-        return None
-    if found and len({options.words[index] or str(index) for index in touched}) == 1:
-        return min(found)
-    stated = _stated(prediction, options)
-    restated = _restated(prediction, options) if stated is None else None
-    alone = restated is not None and len(restated) == 1 and touched <= options.doubles(min(restated))
-    return min(restated) if restated and alone else _last_letter(prediction, options) if stated is None else stated
-
-
-def _without_ruled_out(text: str, options: AnswerOptions) -> str:
-    """Drop what rules other options out at the end of a sentence that has settled: "是齐白石,可以排除B"."""
-    found = _RULES_OUT.fullmatch(text)
-    if found is None or re.search(r"[^\W\d_]{2,}", options.without_texts(found["others"])):
-        return text
-    named = re.findall(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", found["others"])
-    others = {index for name in named if (index := options.index(name)) is not None}
-    others |= options.mentioned_by_text(found["others"], alone=False)
-    for spot in reversed(list(re.finditer(r"[,;.]", found["head"]))):
-        head = found["head"][: spot.start()]
-        meant = options.mentioned_by_text(head, alone=False) | options.mentioned(head)
-        if meant and others and not meant & others:
-            return text if _REJECTS.search(options.without_texts(head)) else head
-    return text
-
-
-_RULES_OUT = re.compile(
-    r"(?P<head>.+)(?:排除|\b(?:rul(?:es?|ing)\sout|eliminat(?:es?|ing)|exclud(?:es?|ing)|descarta|exclut?|исключа\w+))"
-    r"\s?(?:选项|options?\s)?(?P<others>[^;.]{1,60})\W*",
-    re.IGNORECASE,
-)
-
-
-def _last_letter(prediction: str, options: AnswerOptions) -> int | None:
-    """Return the option whose letter, the only one, ends a short sentence of another language: "Sin duda, la B"."""
-    found = _LAST_LETTER.fullmatch(prediction.strip())
-    if found is None or len(found["lead"].split()) > 8 or is_english(found["lead"]) or SAID_WRONG.search(found["lead"]):
-        return None
-    lone = re.compile(r"(?<![^\W_])[A-Z](?![^\W_])")
-    known = any(lone.search(text) for text in (found["lead"], options.question, *options.plains))
-    index = options.index(found["label"])
-    others = options.mentioned_by_text(prediction, alone=False) - ({index} if index is not None else set())
-    return None if known or others or DOUBT.search(prediction) else index
-
-
-_LAST_LETTER = re.compile(r"(?P<lead>[^.;!?]{2,80}\s)[(]?(?P<label>[A-Z])[)]?\W*")
-
-
-def _stated(prediction: str, options: AnswerOptions) -> int | None:
-    """Return the one option that a sentence states, whole or at its end: "es handelt sich um einen Vogel (B)"."""
-    said = _BECAUSE_THERE.split(prediction.strip(), maxsplit=1)[0]
-    fits = _FITS.fullmatch(said)
-    stated = [part for one in statements(said) for part in (one, re.split(r"[,;(]\s", one)[0])]
-    found = [options.named(one) for one in (*stated, *([fits["said"]] if fits else ()))]
-    meant = {index for index in found if index is not None}
-    if not meant:
-        verbless = bare(VERB_LAST.sub("", said))
-        meant = {index for index in range(len(options.texts)) if options.ends(verbless, index)}
-    in_brackets = [options.index(spot[1]) for spot in _IN_BRACKETS.finditer(prediction)]
-    alone = not written_in(prediction)  # "la vache est plus proche que le cheval" names both
-    others = options.mentioned(prediction) | options.mentioned_by_text(_BECAUSE_THERE.split(prediction)[0], alone)
-    others |= _chosen_letters(prediction, options) or set()
-    others |= {index for index in in_brackets if index is not None}
-    if len({options.words[index] for index in meant}) != 1:
-        return None
-    index = min(meant)
-    return None if others - options.doubles(index) else index
-
-
-_FITS = re.compile(
-    r"(?P<said>[^,;:]{1,80}?)\s(?:(?:best\s)?(?:matches|fits|completes|illustrates)|corresponds|is\s(?:the\s)?(?:correct|right|best))\b[^,;:]*",
-    re.I,
-)
-_BECAUSE_THERE = re.compile(rf"(?:,\s?|\s?(?=[^\x00-\x7f]))(?:{BECAUSE})|,?\s(?:because|since)\s", re.IGNORECASE)
-_IN_BRACKETS = re.compile(r"[(\[]\s?(?:[^\W\d_]+\s)?([A-Z])\s?[)\]]")
-
-
-@lru_cache
-def _polar(words: tuple[str, ...]) -> dict[bool, int] | None:
-    """Return where yes (true) and no stand among two options that are nothing else, in any language."""
-    said = [asserts(word) for word in words]
-    return {bool(one): said.index(one) for one in said} if sorted(map(str, said)) == ["False", "True"] else None
-
-
-def _yes_or_no(prediction: str, options: AnswerOptions, polar: dict[bool, int]) -> int | None:
-    """Return the asserted option, unless the sentence settles on the other one's letter."""
-    meant = asserts(prediction)
-    spoken = None if meant is None else polar[meant]
-    lettered = _chosen_letters(prediction, options) or options.mentioned(prediction)
-    if spoken is None:
-        doubtful = DOUBT.search(options.without_texts(prediction)) is not None
-        return None if doubtful else lettered.pop() if len(lettered) == 1 else _stated(prediction, options)
-    chosen = _chosen_letters(prediction, options)
-    return spoken if chosen is None or chosen == {spoken} else None
-
-
-def _either(prediction: str, options: AnswerOptions) -> int | None:
-    """Return an asserted yes or no among further options, if no other option is named."""
-    meant = asserts(prediction)
-    word = "yes" if meant else "no"
-    if meant is None or not {"yes", "no"} <= set(options.words):
-        return None
-    index = options.words.index(word)
-    return index if options.mentioned(prediction) <= options.doubles(index) else None
-
-
-def _undecided(prediction: str, options: AnswerOptions) -> int | None:
-    """Return the option that says itself that there is no answer ("Cannot be determined"), if a sentence begins so."""
-    for index, words in enumerate(options.words):
-        begins = re.match(
-            rf"(?:it|this|that|the answer)\s(?:is\s)?{re.escape(words)}\b(?P<rest>[^.;]*)[.]?$", bare(prediction)
-        )
-        if (
-            begins
-            and " " in words
-            and DENIAL.search(words)
-            and not re.search(r"\b(?:but|however|so)\b", begins["rest"])
-        ):
-            return None if _chosen_letters(prediction, options) else index
-    return None
-
-
-def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
-    """Return the options whose letters occur where a sentence settles on one."""
-    spots = list(_CHOSEN_LETTER.finditer(prediction))
-    found = {options.index(spot["label"] or spot["small"]) for spot in spots}
-    further = [_FURTHER.match(prediction, spot.end()) for spot in spots]
-    found |= {options.index(other["label"]) for other in further if other is not None}
-    is_it = _IS_IT.match(prediction.strip())
-    found |= {options.index(is_it["label"])} if is_it else set()
-    at_end = _ENDS_IN_LETTER.fullmatch(prediction.strip())
-    found |= {options.index(at_end["label"])} if at_end else set()
-    known = {index for index in found if index is not None}
-    return known or None
-
+_LONGEST_SET = 2_000
 
 _LABEL = r"(?P<{0}>[A-Za-z]|[0-9]{{1,3}})"
 _MARKED = re.compile(
@@ -320,25 +87,9 @@ _JOINED = re.compile(
 # "A" and "I" are words too; these follow them as letters.
 _IS_SUBJECT = re.compile(r"(?!(?:is|was|fits|works|matches|as)\b)[a-z]{2,}s\s(?=\S)")  # "(B) confuses the two"
 _AFTER_A_LETTER = re.compile(r"\s(?:(?:is|was|would|could|-)\s|\(|because|since|or\b|and\b)")
-_TAKEN_BACK = re.compile(
-    r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can|can't|cannot|has|have|had|seems?|looks?|must|would|could|should|might|may)\b"
-    r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|worst|least|im(?:possible|plausible|probable)|doubtful|dubious|absurd"
-    r"|questionable|mistaken?|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
-    r"|\b(?:no,|no wait|wait\b|actually,|sorry|scratch that|on second thought|i mean|correction|my mistake"
-    r"|not (?:sure|certain|confident)|unsure|uncertain)"
-    r"|^[\s,;.:-]*(?:actually|maybe|perhaps|possibly|probably|might"
-    r"|but (?:maybe|perhaps|it (?:could|might)|i could))\b|\?\s*$",
-    re.IGNORECASE,
-)
 _DENIED_AT_ONCE = re.compile(rf"\s?(?!{BECAUSE})(?:[^\s.,;:]{{1,8}}\s?)?(?:{DENIES})", re.IGNORECASE)  # "B ist falsch"
 _OWN_AGAIN = re.compile(r"[\s,;.]*[(\[]?(?P<label>[A-Z])[)\]]?(?![\w'])")  # "B. B"
 _NO_ANSWER = "taken back"
-_REJECTS = re.compile(
-    DOUBT.pattern
-    + r"|\b(?:too|less|rather|unlike|while|whereas|other|others|only|fails?|lacks?|eliminated?|rules?d? out|"
-    r"distractors?|contradicts?|opposite|excluded?|does|larger|smaller|more|greater|worse|would|compared?|than)\b",
-    re.IGNORECASE,
-)
 _CLAUSE = re.compile(r"[.;\n]\s*|,\s+(?=but\b|while\b|whereas\b|and\b)")
 
 
@@ -451,10 +202,10 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     if len(prediction) > _LONGEST_SET:
         return None
     plain = _without_wrong(options.plain(_IN_NOTES.sub("", _ITEM_NUMBER.sub("", prediction))))
-    told = _restated(plain, options)
+    told = options_restated(plain, options)
     if told is not None and len(told) > 1:
         return told
-    plain = _THEN_NOT.sub("", plain)
+    plain = THEN_NOT.sub("", plain)
     but = _ALL_BUT.fullmatch(plain)
     if but is not None:
         left_out = {options.index(name) for name in labels_said(but["run"]) or ()}
@@ -469,7 +220,7 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     if named is not None:
         found = [options.index(name) for name in named]
         return None if None in found else frozenset(index for index in found if index is not None)
-    for way in () if _opposite(options.without_texts(plain), options) else parts_said(plain):
+    for way in () if speaks_of_less(options.without_texts(plain), options) else parts_said(plain):
         chosen = [_read(part, options) for part in way[: len(options.texts) + 1]]
         if chosen and None not in chosen and len(set(chosen)) == len(chosen):
             return frozenset(index for index in chosen if index is not None)
@@ -481,62 +232,6 @@ _IN_NOTES = re.compile(
     r"(?<=(?<![A-Za-z])[A-H])\s?\((?=[^()]*[^\W\d_]{2})[^()]{2,80}\)(?=\s?(?:,|;|\.|und\b|and\b|et\b|y\b|e\b|и\b|i\b|和|$))"
 )
 """What a letter names, in brackets behind it: "A (12 June), B (Salle Molière)"."""
-_CLAUSES = re.compile(rf"[.;!?]\s+|\n+|(?={CONTRAST}|(?:,\s?|\s)(?:{NOT_THE_OTHER}))", re.IGNORECASE)
-_OPPOSITE = re.compile(
-    r"\b(?:below|under|less|fewer|smaller|lower|outside|unter|weniger|kleiner|menos|menor|debajo|moins|sous|meno|sotto|меньше|ниже|под|other)"
-    r"|[低小少下]",
-    re.IGNORECASE,
-)
-_RUN_IN_BRACKETS = re.compile(rf"[(\[]\s?([A-Z](?:{AND}[A-Z]){{0,8}})\s?[)\]]")
-
-
-def _restated(plain: str, options: AnswerOptions) -> frozenset[int] | None:
-    """Return the options that the clause names in brackets or by their texts which says again what the question asks.
-
-    The other clauses are on other options, and repeat less of the question; a clause that denies, or speaks of less
-    where the question does not, says nothing.
-    """
-    if len(plain) > 2_000:
-        return None
-    asked = _stems(options.without_texts(options.question))
-    told: dict[int, list[frozenset[int]]] = {}
-    for clause in _CLAUSES.split(plain):
-        lettered = {
-            options.index(name) for run in _RUN_IN_BRACKETS.findall(clause) for name in re.findall("[A-Z]", run)
-        }
-        named = frozenset(index for index in lettered if index is not None) or frozenset(
-            options.mentioned_by_text(clause, alone=not written_in(clause) and clause.isascii())
-        )
-        rest = options.without_texts(clause)
-        if named and not (DOUBT.search(rest) or SAID_WRONG.search(rest) or _opposite(rest, options)):
-            told.setdefault(len(asked & _stems(rest)), []).append(named)
-    best = max(told, default=0)
-    if best < min(2, len(asked)) or best < 1 or len(told[best]) != 1:
-        return None
-    others = frozenset[int]().union(*(named for score in told if score < best for named in told[score]))
-    single = len(told[best][0]) == 1
-    if others & told[best][0] or (single and (others or 5 * best < 3 * len(asked))):
-        return None
-    return told[best][0]
-
-
-def _opposite(text: str, options: AnswerOptions) -> bool:
-    return _OPPOSITE.search(text) is not None and _OPPOSITE.search(options.question) is None
-
-
-def _stems(text: str) -> frozenset[str]:
-    """Return the beginnings of the words of a text, and the pairs of signs where none are divided."""
-    words = [word for word in re.findall(r"[^\W\d_]+", text.casefold()) if len(word) > 3]
-    pairs = [run[at : at + 2] for run in re.findall(rf"{UNSPACED.pattern}+", text) for at in range(len(run) - 1)]
-    return frozenset([*(word[:5] for word in words), *pairs]) - _ASKS
-
-
-_ASKS: Final = frozenset(
-    "which these what welch welk qual quel quale cuál quels quell cuále какие котор state corre aussa".split()  # noqa: SIM905
-)
-"""Beginnings of words that ask for options without saying anything of them."""
-
-
 _SIGN_OF = re.compile(
     r"(?P<no>[✗✘❌✕☒×]|\[\s?\]|(?<=[:|?-])\s?\*{0,2}(?:no|not|false|incorrect|wrong|doesn't|does\snot)\b(?!\?)"
     r"|错|錯|不(?:正确|正確|对|對|符)|誤|正しくな|適切でな|틀|옳지|맞지|\bневерн|\bнеправильн|\bложн|\b(?:falsch|incorrect[ao]|fals[oa]|fausse|faux|inexacte?|errad[oa]|errat[oa]|sbagliat[oa]|yanlış|sai|salah|fout|onjuist"
@@ -638,7 +333,7 @@ def _said(prediction: str, options: AnswerOptions) -> object:
     if chosen is not None:
         return options.doubles(chosen)
     plain = options.plain(prediction)
-    return _NO_ANSWER if _TAKEN_BACK.search(plain) and options.starts_with_label(plain) else None
+    return _NO_ANSWER if TAKEN_BACK.search(plain) and options.starts_with_label(plain) else None
 
 
 def _read(prediction: str, options: AnswerOptions) -> int | None:
@@ -662,7 +357,7 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     labelled = _labelled(plain, options)
     if labelled is not None:
         return labelled[0]
-    by_value = None if _COMPARES.match(plain) else options.by_value(plain)
+    by_value = None if COMPARES.match(plain) else options.by_value(plain)
     if by_value is not None:
         return by_value
     would = re.fullmatch(r"(?:the|it|this|that)\b[^.,;]{0,40}\s(?:would|will)\s(?P<said>[^.,;]+)", plain, re.IGNORECASE)
@@ -696,14 +391,14 @@ def _without_remarks(text: str, options: AnswerOptions) -> str:
     "So B (horse). The goat (D) is farther back."
     """
     sentences = re.split(r"(?<=[^\W_][.!?])\s+|(?<=\)[.!?])\s+|(?<=\*\*[.!?])\s+|\n+", text)
-    if not 1 < len(sentences) <= 12 or len(text) > _LONGEST * 3:
+    if not 1 < len(sentences) <= 12 or len(text) > LONGEST * 3:
         return text
     kept = len(sentences)
     while kept > 1 and _is_remark(sentences[kept - 1], options):
         kept -= 1
     if kept == len(sentences):
         return text
-    others = {options.index(spot[1]) for one in sentences[kept:] for spot in _IN_BRACKETS.finditer(one)}
+    others = {options.index(spot[1]) for one in sentences[kept:] for spot in IN_BRACKETS.finditer(one)}
     settled = _read(sentences[kept - 1], options)
     denied = all(DOUBT.search(one) or _WOULD.search(one) for one in sentences[kept:])
     sure = denied or re.search(r"(?<![^\W_])[A-Z](?![^\W_])", sentences[kept - 1])
@@ -713,13 +408,13 @@ def _without_remarks(text: str, options: AnswerOptions) -> str:
 
 def _is_remark(sentence: str, options: AnswerOptions) -> bool:
     rest = options.without_texts(sentence)
-    asked = _stems(options.without_texts(options.question))
+    asked = stems(options.without_texts(options.question))
     return bool(
-        _IN_BRACKETS.search(sentence)
+        IN_BRACKETS.search(sentence)
         and not _NO_FIRST.match(sentence)
         and (len(re.findall(r"[^\W\d_]{2,}", sentence)) > 1 or UNSPACED.search(rest))
         and not _SETTLES.search(rest)
-        and len(asked & _stems(rest)) < max(1, len(asked) / 2)
+        and len(asked & stems(rest)) < max(1, len(asked) / 2)
     )
 
 
@@ -747,11 +442,6 @@ _BY_PLACE = re.compile(
     re.IGNORECASE,
 )
 _NTH: Final = ("first", "second", "third", "fourth", "fifth")
-
-
-_COMPARES = re.compile(
-    r"(?:more|less|fewer|greater|higher|lower|larger|smaller|faster|slower|rather|other)\sthan\b", re.IGNORECASE
-)
 
 
 def _by_place(plain: str, options: AnswerOptions) -> int | None:
@@ -805,14 +495,14 @@ def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
     while (own := _OWN_AGAIN.match(tail)) is not None and options.index(own["label"]) == index:
         tail = tail[own.end() :]
     further = _JOINED.match(tail)
-    taken_back = _TAKEN_BACK.search(tail)
+    taken_back = TAKEN_BACK.search(tail)
     meant = options.doubles(index)
     if other or further or taken_back:
         return False
     if options.mentioned(tail) <= meant:
         return True
-    clauses = _CLAUSE.split(tail, maxsplit=_LONGEST)
-    return len(clauses) <= _LONGEST and all(options.mentioned(one) <= meant or _REJECTS.search(one) for one in clauses)
+    clauses = _CLAUSE.split(tail, maxsplit=LONGEST)
+    return len(clauses) <= LONGEST and all(options.mentioned(one) <= meant or REJECTS.search(one) for one in clauses)
 
 
 CHOICE = ChoiceGrader()
