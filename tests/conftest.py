@@ -9,11 +9,12 @@ import random
 import re
 import socket
 import ssl
+import traceback
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pytest
@@ -83,7 +84,25 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    if os.getpid() != _PROCESS:
+        end_child(item, call.excinfo)
     return skipped_without_plugin((yield), call.excinfo, item.path)
+
+
+_PROCESS = os.getpid()
+
+
+def end_child(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException] | None) -> NoReturn:
+    """End a child that a test has forked and that has left the test's function, by an error or by its end.
+
+    It would report the test a second time and run the tests that follow, beside its parent.
+    """
+    text = "" if raised is None else "".join(traceback.format_exception(raised.value))
+    message = f"\na process forked in {item.nodeid} has left the test:\n{text}"
+    try:
+        os.write(2, message.encode())
+    finally:
+        os._exit(70)
 
 
 def skipped_without_plugin(report: Any, raised: pytest.ExceptionInfo[BaseException] | None, path: Path) -> Any:

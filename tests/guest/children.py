@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from saccade.guest import groups, inspection, privileges
+from saccade.guest import groups, inspection, privileges, wire
 from saccade.guest.syscalls import syscall
 
 NOBODY = 65534
@@ -28,6 +29,14 @@ def fork() -> int:
         # A test process may have threads; the children here call no library that cares.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
+
+
+def answer_pipe() -> tuple[int, int]:
+    """`os.pipe` whose writing end has a number that no session takes for something of its own."""
+    read_end, low = os.pipe()
+    write_end = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, wire.FIRST_FREE_FD)
+    os.close(low)
+    return read_end, write_end
 
 
 def unmap_what_is_shared() -> None:
@@ -61,7 +70,7 @@ def in_child(function: Callable[[], Any], *, user: int | None = None) -> Any:
 
     With `user` the child first becomes that user, if the tests run as root.
     """
-    read_end, write_end = os.pipe()
+    read_end, write_end = answer_pipe()
     pid = fork()
     if pid == 0:
         os.close(read_end)
@@ -83,8 +92,10 @@ def _answer(write_end: int, function: Callable[[], Any]) -> None:
         body = {"value": function()}
     except BaseException:
         body = {"failed": traceback.format_exc()}
-    os.write(write_end, json.dumps(body).encode())
-    os._exit(0)
+    try:
+        os.write(write_end, json.dumps(body).encode())
+    finally:
+        os._exit(0)
 
 
 def _collect(read_end: int, pid: int) -> Any:
@@ -128,7 +139,7 @@ def in_namespaces(function: Callable[[], Any], *, user: int | None = None) -> An
         os.waitpid(pid, 0)
         return said
 
-    answer_read, answer_write = os.pipe()
+    answer_read, answer_write = answer_pipe()
     said = in_child(unshared, user=user)
     os.close(answer_write)
     with os.fdopen(answer_read, "rb") as pipe:

@@ -21,7 +21,7 @@ from saccade.guest.inspection import Belongings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 PAGE = mmap.PAGESIZE
-_READY = 90
+_READY = 900
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import select
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -253,10 +253,19 @@ def test_room_that_is_left(count: bool, folder: Path) -> None:
 
 
 @pytest.fixture(params=["told", "not told"])
-def _count_of_descriptors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a kernel that tells how many are open, and on an older one."""
+def _count_of_descriptors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a kernel that tells how many are open, and on an older one; those of a session are all taken."""
     if request.param == "not told":
         monkeypatch.setattr(descriptors, "_count", lambda: 0)
+    taken = []
+    for fd in range(wire.WORKSPACE_FD, wire.FIRST_FREE_FD):
+        try:
+            os.fstat(fd)
+        except OSError:
+            taken.append(os.dup2(0, fd))
+    yield
+    for fd in taken:
+        os.close(fd)
 
 
 @pytest.mark.usefixtures("_count_of_descriptors")

@@ -125,12 +125,15 @@ def test_limits_that_are_always_set() -> None:
 
 
 def test_a_lower_limit_of_the_host_is_kept() -> None:
+    most = os.dup(0) + 50  # some must be free below the limit
+
     def run() -> tuple[int, int]:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (50, 60))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most - 10, most))
         privileges.set_limits(WIDE | {"open_files": 1000})
         return resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    assert in_child(run) == [60, 60]
+    assert in_child(run) == [most, most]
+    os.close(most - 50)
 
 
 @needs_root
@@ -243,9 +246,9 @@ def test_a_namespace_counts_processes_by_itself(own: bool) -> None:
                 os.setresuid(31235, 31235, 31235)
             os.write(ready_write, b"r")
             signal.pause()
-        os.read(ready_read, 1)
-        os.close(ready_read)
         os.close(ready_write)
+        assert os.read(ready_read, 1), "the other process has died"
+        os.close(ready_read)
         others.append(pid)
     try:
         found = in_child(run, user=31235)

@@ -142,7 +142,8 @@ def test_removal_is_idempotent_and_waits_for_the_living(groups: Cgroups) -> None
         join(group)
         os.write(write_end, b"r")
         signal.pause()
-    os.read(read_end, 1)
+    os.close(write_end)
+    assert os.read(read_end, 1), "the child has died"
     group.remove()
     group.remove()
     assert os.path.isdir(folder)
@@ -155,7 +156,6 @@ def test_removal_is_idempotent_and_waits_for_the_living(groups: Cgroups) -> None
             break
     assert not os.path.isdir(folder)
     os.close(read_end)
-    os.close(write_end)
 
 
 def test_descriptors_are_closed(groups: Cgroups) -> None:

@@ -174,8 +174,9 @@ def test_processes_below_this_one_are_counted_with_theirs() -> None:
             os.write(writer, b"x")
         while True:
             signal.pause()
+    os.close(writer)
     with closing(os.fdopen(reader, "rb")) as pipe:
-        pipe.read(1)
+        assert pipe.read(1), "the child has died"
     [inner] = descendants(pid)
     assert {pid, inner} <= descendants()
     assert strays(before, patience=0) == 2
@@ -184,7 +185,6 @@ def test_processes_below_this_one_are_counted_with_theirs() -> None:
     assert strays(before + 1, patience=0) == 0
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    os.close(writer)
     assert strays(before) == strays(before + 5) == 0
     assert runner._state(pid) == "X"
 
