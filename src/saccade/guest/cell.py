@@ -333,7 +333,7 @@ def _plain(error: BaseException) -> str:
 
 
 def class_name(thing: object) -> str:
-    """Name of the class of `thing`, even if its metaclass hides it."""
+    """Return the name of the class of `thing`, even if its metaclass hides it."""
     name = type.__dict__["__name__"].__get__(type(thing))
     return name if isinstance(name, str) else "object"
 

@@ -106,7 +106,7 @@ def _clamped(one: slice, size: int) -> slice:
 
 @contextmanager
 def slicing(log: Log) -> Iterator[None]:
-    """Within the block `slice_of_picture` reports to `log`."""
+    """Let `slice_of_picture` report to `log` within the block."""
     said: list[str] = []
 
     def some(note: str) -> None:
@@ -153,7 +153,7 @@ def _natural(name: str) -> tuple[int, str]:
 
 @contextmanager
 def guarding(_log: Log) -> Iterator[None]:
-    """Within the block a given file can be neither written, removed nor renamed: PermissionError."""
+    """Refuse to write, remove or rename a given file within the block: PermissionError."""
     _look_around()
     if not _hooked:
         sys.addaudithook(_audit)
@@ -217,7 +217,7 @@ def _given_name(path: Any, follow: bool) -> str:
 
 @contextmanager
 def finding(log: Log) -> Iterator[None]:
-    """Within the block other paths of a file are read as its own, and the folder of a new file is made."""
+    """Read other paths of a file as its own within the block, and make the folder of a new file."""
     _look_around()
     plain_open = builtins.open
 
@@ -284,7 +284,7 @@ def _other_name(name: str) -> str:
 
 @contextmanager
 def _cv2_with(name: str, change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    """Within the block the function of OpenCV of that name is the changed one, where OpenCV is loaded."""
+    """Replace the function of OpenCV of that name by the changed one within the block, where OpenCV is loaded."""
     cv2 = sys.modules.get("cv2")
     plain = getattr(cv2, name, None)
     if cv2 is None or plain is None:

@@ -70,7 +70,7 @@ _MOST_LOGGED = 20
 
 @contextmanager
 def clamping(log: Log) -> Iterator[None]:
-    """Within the block `Image.crop` puts swapped corners in order and clips the box to the image."""
+    """Let `Image.crop` put swapped corners in order and clip the box to the image within the block."""
     original = Image.Image.crop
     repaired = 0
 
@@ -146,7 +146,7 @@ def bound_names(tree: ast.AST) -> set[str]:
 
 
 def attributes_of_names(tree: ast.AST) -> dict[str, set[str]]:
-    """Name -> the attributes that are read from it (`np.array` gives np -> array)."""
+    """Return name -> the attributes that are read from it (`np.array` gives np -> array)."""
     attributes: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

@@ -298,7 +298,7 @@ class StreamFrames:
         return packets
 
     def _decoded(self) -> Iterator[tuple[int, VideoFrame]]:
-        """Number and frame from here on, in the order of presentation; packets that are broken give none."""
+        """Yield number and frame from here on, in the order of presentation; packets that are broken give none."""
         numbers = self._order.numbers if self._order is not None else None
         count = 0
         for packet in self._packets_and_end():
@@ -489,7 +489,7 @@ class ReopenedFile(io.RawIOBase):
 
 
 def _seal(fd: int) -> tuple[int, int]:
-    """Return the size and time of change: equal for a branch's copy of a file too."""
+    """Return a file's size and time of change, which a branch's copy shares."""
     state = os.fstat(fd)
     return state.st_size, state.st_mtime_ns
 

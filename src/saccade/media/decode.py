@@ -334,7 +334,7 @@ def _load(image: Image.Image) -> None:
 
 @contextmanager
 def _any_size() -> Iterator[None]:
-    """Without Pillow's own limit of pixels: ours is a setting and is checked before a pixel is decoded."""
+    """Lift Pillow's own limit of pixels: ours is a setting and is checked before a pixel is decoded."""
     # Under the lock of `_quiet`: this belongs to the whole process, too.
     before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
     try:

@@ -57,7 +57,7 @@ _CURRENT: ContextVar[Exchange | None] = ContextVar("saccade_exchange", default=N
 
 @contextmanager
 def heard(listener: ExchangeListener | None) -> Iterator[None]:
-    """Within it `listener` hears every exchange of this task; None hears nothing."""
+    """Let `listener` hear every exchange of this task within the block; None hears nothing."""
     token = _LISTENER.set(listener)
     try:
         yield

@@ -170,7 +170,7 @@ class HostedModel(ABC):
         return None
 
     def gather(self, folder: Path, times: BatchTimes) -> bool:
-        """From now on send requests in batches, which are kept in `folder`; return whether there is a batch API."""
+        """Send requests from now on in batches, which are kept in `folder`; return whether there is a batch API."""
         api = self.batch_api()
         if api is not None:
             (folder / "answers").mkdir(parents=True, exist_ok=True)
@@ -201,7 +201,7 @@ class HostedModel(ABC):
         return request
 
     def _ask_otherwise(self, refusal: OtherMannerError, request: Request, fields: Mapping[str, Any]) -> None:
-        """From now on put requests another way; raises `refusal` if there is none."""
+        """Put requests another way from now on; raises `refusal` if there is none."""
         manners = self._manners.after(refusal.kind, refusal.words, request, fields) or self._manners.instead(fields)
         if manners is None:
             raise refusal
@@ -307,7 +307,7 @@ class HostedModel(ABC):
         return replace(priced, dollars=priced.dollars * HALF)
 
     def _leave_out(self, refusal: RefusedParameterError, sent: Collection[str]) -> None:
-        """From now on ask without the refused parameter; raises `refusal` if it was not `sent`, or is needed."""
+        """Ask from now on without the refused parameter; raises `refusal` if it was not `sent`, or is needed."""
         name = refusal.parameter
         if name not in DISPENSABLE or name not in sent:
             raise refusal

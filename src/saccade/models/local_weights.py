@@ -413,7 +413,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
 
 @contextmanager
 def _without_bars() -> Iterator[None]:
-    """Without transformers' own bars, which would tear those of the commands; as it was afterwards."""
+    """Hide transformers' own bars within the block: they would tear those of the commands."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:

@@ -157,7 +157,7 @@ def whose_doing(message: Mapping[str, Any], limits: Limits, memory: Memory) -> s
 
 
 def how_it_died(death: Death, limits: Limits, memory: Memory) -> tuple[Status, str]:
-    """Return what a call comes to whose process died while the session lives on."""
+    """Return the outcome of a call whose process died while the session lives on."""
     if memory.ran_out():
         return Status.OUT_OF_MEMORY, "MemoryError: the code used more memory than allowed and was killed"
     code = death.code

@@ -391,7 +391,7 @@ class StateCache(RaggedCache):
         return self._states[layer_idx][self._read] if self._continues else None
 
     def is_recording_past(self, layer_idx: int) -> bool:
-        """Never."""
+        """Return False: nothing of it can be recorded."""
         return False
 
     def update_conv_state(

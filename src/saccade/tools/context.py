@@ -206,7 +206,7 @@ class ToolContext:
         return self._numbering
 
     def video(self, which: str | None) -> tuple[str, Path]:
-        """Name and path of the video of that name; None is the first video.
+        """Return name and path of the video of that name; None is the first video.
 
         Raises `CallProblem`: there is none; the message lists the names.
         """

@@ -270,7 +270,7 @@ def plain_data(findings: Findings) -> Data:
 
 
 def plain_lines(findings: Data) -> dict[str, str]:
-    """Name -> value of everything that is one line."""
+    """Return name -> value of everything that is one line."""
     return dict(_lines("", findings))
 
 

@@ -27,7 +27,7 @@ class RlCallback(TrainingCallback):
         """Hear that a curriculum has rolled out `done` of `total` tasks."""
 
     def chose(self, tasks: int, total: int) -> None:
-        """Hear that it leaves `tasks` of `total`."""
+        """Note that the rule leaves `tasks` of `total`."""
 
 
 @dataclass

@@ -136,7 +136,7 @@ def greedy_samples(
 
 @contextmanager
 def evaluating(trained: Trainable) -> Iterator[None]:
-    """Without dropout and gradient checkpointing, with weights in the precision of the arithmetic."""
+    """Switch dropout and gradient checkpointing off within the block; weights get the precision of the arithmetic."""
     trained.model.eval()
     try:
         with in_low_precision(trained.model, low=trained.low_precision):

@@ -252,7 +252,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """Name, version and what is played."""
+        """Return name, version and what is played."""
         return EnvironmentMetadata(
             name=NAME,
             description="Questions about pictures, looked at again with Python. Tasks: "

@@ -24,7 +24,7 @@ print("grid", x, y, x + w, y + h)
 
 
 def cells(covered):
-    """Number of gaps between lines; a line is covered with ink for most of its length."""
+    """Count the gaps between lines; a line is covered with ink for most of its length."""
     gap = np.concatenate([[False], covered < 0.6, [False]])
     edges = np.flatnonzero(gap[1:] != gap[:-1])
     widths = edges[1::2] - edges[::2]
