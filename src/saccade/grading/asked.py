@@ -13,16 +13,13 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.clean import clean, unwrapped
 from saccade.grading.extract import concluded, is_corrected
-from saccade.grading.languages import DOUBT, LANGUAGES, SCALES_ABROAD, common_words, without_seeming, written_in
+from saccade.grading.languages import DOUBT, common_words, without_seeming, written_in
 from saccade.grading.number_words import foreign_words_as_digits, with_digits
 from saccade.grading.quantities import (
     AMONG,
-    MEASURE,
-    MYRIADS,
     PER_HUNDRED,
-    SCALES,
     UNSPACED,
     Numeral,
     is_known,
@@ -30,16 +27,16 @@ from saccade.grading.quantities import (
     ungrouped,
 )
 
-_LONGEST: Final = 400
+LONGEST: Final = 400
 _MOST: Final = 12
-_WORD = re.compile(r"[^\W\d_]+")
+WORD = re.compile(r"[^\W\d_]+")
 _YEAR = re.compile(r"(?:1[89]|20)[0-9]{2}")
 _ASKS_YEAR = re.compile(
     r"\b(?:(?:which|what|welche[ms]?|quelle?|qué|que|qual|quale|в\sкаком|w\skt[óo]rym|welk|vilket|hvilket)\s(?:year|jahr|année|año|ano|anno|год\w*|roku|jaar|år)"
     r"|năm\snào|tahun\sberapa|hangi\syıl)|哪一?年|何年|몇\s?년",
     re.IGNORECASE,
 )
-_LEAVES_OPEN = re.compile(
+LEAVES_OPEN = re.compile(
     r"\b(?:or|oder|ou|oppure|или|або|lub|czy|eller|vagy|atau|hoặc|veya)\b|或|または|또는|\?", re.IGNORECASE
 )
 _DENIES = re.compile(rf"{DOUBT.pattern}|[不没沒未]|ない|なかっ|않|못|안\s", re.IGNORECASE)
@@ -76,9 +73,9 @@ def asked_for(text: str, question: str) -> str | None:
         years = [one for one in found if _YEAR.fullmatch(plain, one.start, one.end)]
         return _alone(plain, found, years[0]) if len(years) == 1 else None
     share = len(found) == 2 and _OF.fullmatch(plain, found[0].end, found[1].start) and found[0].value < found[1].value
-    about, told = _words(asked), _words(plain)
+    about, told = telling_words(asked), telling_words(plain)
     missing = [word for word in about[1:] or about if not is_known(word) and _stem(word) not in map(_stem, told)]
-    if about and _foreign(told, asked) and (missing if share else len(left) == 1 and missing[-1:] == about[-1:]):
+    if about and not_asked(told, asked) and (missing if share else len(left) == 1 and missing[-1:] == about[-1:]):
         return None  # "17 of the 20 passed" tells nothing of those who failed
     if share and _counted(plain, found[1], asked):
         return _alone(plain, found, found[0])
@@ -100,25 +97,48 @@ def told_first(text: str, question: str) -> str | None:
     if without_seeming(text) != text:  # "at first there seem to be 11, but …"
         return None
     plain, asked, found, left = read
-    worked, rounded = _WORKED.search(plain), _ROUNDED.search(plain)
-    if worked is not None:
-        return plain[worked.start("value") :]
-    if rounded is not None and abs(float(rounded["exact"]) - float(rounded["value"])) <= 0.5:
-        return plain[rounded.start("value") :]
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
     way = _part(plain, found, asked) or whole or _total(plain, left, asked)
     way = way or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
     return _alone(plain, found, way[0]) if len(way) == 1 else None
 
 
-_FRACTION: Final = r"\\frac\{[0-9.]{1,9}\}\{[0-9.]{1,9}\}"
-_OPERAND: Final = rf"(?:{_FRACTION}|[0-9]+(?:\.[0-9]+)?)"
-_END: Final = r"(?:\s?[^\s0-9]{1,12})?[.!\s$]*\Z"
-_WORKED = re.compile(
-    rf"(?<![0-9.,=])(?:{_FRACTION}|{_OPERAND}(?:\s?[-+*/×·÷]\s?{_OPERAND})+)\s?=\s?(?P<value>[0-9]+(?:\.[0-9]+)?){_END}"
-)
-"""A calculation at the end: "he walks 500 m, then 700 m, 500 + 700 = 1200 m"."""
-_ROUNDED = re.compile(rf"(?P<exact>[0-9]+\.[0-9]+)\s?[^\s0-9]{{0,9}}\s?≈\s?(?P<value>[0-9]+(?:\.[0-9]+)?){_END}")
+_QUOTED = re.compile(r"[\"“„«「『‘]\s?(?P<name>[^\"“”„«»「」『』‘’\n]{1,40}?)\s?[\"”“»」』’]")
+"""What a question or an answer names in quotation marks."""
+
+
+def told_by_name(text: str, question: str) -> str | None:
+    """Return the clause of a sentence that says its number of the one name that a question quotes.
+
+    "«Не знаю» выбрали 14%, а «Нет» — 31%": every clause has a name of its own, and one number. None for other texts.
+    """
+    names = {found["name"].casefold() for found in _QUOTED.finditer(question)}
+    text = clean(text[: 2 * LONGEST])
+    bare = _QUOTED.sub(" ", text)
+    if (
+        len(names) != 1
+        or len(text) > LONGEST
+        or "\n" in text.strip()
+        or _RECKONS.search(question)
+        or DOUBT.search(bare)
+        or LEAVES_OPEN.search(bare)
+    ):
+        return None
+    told: dict[str, str] = {}
+    start, clauses = 0, []
+    for apart in (*APART.finditer(text), re.compile(r"\Z").search(text)):
+        clause = text[start : apart.start()]  # type: ignore[union-attr]
+        known = [found["name"].casefold() for found in _QUOTED.finditer(clause)]
+        found = numerals(plain_text(_QUOTED.sub(" ", clause)))
+        if found is None or len(known) > 1 or len(found) > 1:
+            return None
+        if known and found:
+            told[known[0]] = clause
+            clauses.append(known[0])
+            start = apart.end()  # type: ignore[union-attr]
+    left = text[start:].strip(" .!")
+    name = names.pop()
+    return _QUOTED.sub(" ", told[name]) if not left and len(clauses) == len(told) > 1 and name in told else None
 
 
 def _total(plain: str, left: Sequence[Numeral], asked: str) -> list[Numeral]:
@@ -139,7 +159,7 @@ def _total(plain: str, left: Sequence[Numeral], asked: str) -> list[Numeral]:
         part
         for part, words in zip(parts, told, strict=True)
         if any(
-            word and not {word, word[0]} & every and word not in plain[last.end :] and _asks_about(word, asked)
+            word and not {word, word[0]} & every and word not in plain[last.end :] and is_asked_about(word, asked)
             for word in words
         )
     ]
@@ -157,7 +177,7 @@ _IN_ALL = re.compile(rf"(?:\s[^\W\d_]+)?\s{_TOTALS}", re.IGNORECASE)
 def _part(plain: str, found: tuple[Numeral, ...], asked: str) -> list[Numeral]:
     """Return the part of a whole that the question asks for by a word that the whole lacks: "7 candles, 3 are lit"."""
     first, *parts = found
-    apart = _APART.search(plain, first.end)
+    apart = APART.search(plain, first.end)
     summed = len(parts) > 1 and sum(one.value for one in parts) == first.value
     if (
         apart is None
@@ -175,21 +195,21 @@ def _part(plain: str, found: tuple[Numeral, ...], asked: str) -> list[Numeral]:
     def is_new(word: str) -> bool:
         if UNSPACED.match(word):
             return word in asked and word not in lead
-        return _asks_about(word, asked) and not _asks_about(word, lead)
+        return is_asked_about(word, asked) and not is_asked_about(word, lead)
 
-    meant = [any(map(is_new, _words(rest))) for rest in rests]
+    meant = [any(map(is_new, telling_words(rest))) for rest in rests]
     return [parts[meant.index(True)]] if sum(meant) == 1 and _counted(plain, first, asked) else []
 
 
 def strays(text: str, question: str) -> frozenset[Fraction]:
     """Return the numbers of a text that it says of another year than the question's, or of more than something else."""
-    asked, plain = _plain(question), _plain(text[-_LONGEST:])
+    asked, plain = plain_text(question), plain_text(text[-LONGEST:])
     found = numerals(plain) or ()
     years = {found[0] for found in re.finditer(_YEAR, asked)}
     stray, own = set[Fraction](), set[Fraction]()
     for one in found:
-        begin = max((other.end() for other in _APART.finditer(plain, 0, one.start)), default=0)
-        end = _APART.search(plain, one.end)
+        begin = max((other.end() for other in APART.finditer(plain, 0, one.start)), default=0)
+        end = APART.search(plain, one.end)
         told = {year[0] for year in _YEAR.finditer(plain[begin : end.start() if end else len(plain)])}
         more = _COMPARED.match(plain, one.end) and not _RECKONS.search(asked) and not _COMPARATIVE.search(asked)
         if more or (told and years and told.isdisjoint(years)):
@@ -211,14 +231,14 @@ def _numbers(text: str, question: str) -> tuple[str, str, tuple[Numeral, ...], l
 
     None where they leave it open, or there is nothing to choose from.
     """
-    if len(text) > 2 * _LONGEST:
+    if len(text) > 2 * LONGEST:
         return None
-    asked, whole = _plain(question), _plain(text)
+    asked, whole = plain_text(question), plain_text(text)
     plain = _without_names(whole, asked)
-    found = numerals(plain) if len(plain) <= _LONGEST else None
+    found = numerals(plain) if len(plain) <= LONGEST else None
     if not found or len(found) > _MOST or (len(found) < 2 and plain == whole):
         return None
-    if DOUBT.search(plain) or _LEAVES_OPEN.search(plain) or _denies(question):
+    if DOUBT.search(plain) or LEAVES_OPEN.search(plain) or _denies(question):
         return None
     named = {key for one in re.finditer(r"[0-9]+(?:[.,][0-9]+)*", asked) for key in _named_by(asked, one.span())}
     left = []
@@ -235,8 +255,9 @@ def _numbers(text: str, question: str) -> tuple[str, str, tuple[Numeral, ...], l
 
 
 @lru_cache(maxsize=64)
-def _plain(text: str) -> str:
-    plain = PER_HUNDRED.sub("%", unwrapped(clean(text[: 4 * _LONGEST])))
+def plain_text(text: str) -> str:
+    """Return a text as its numbers are looked for: in plain spelling, with number words as digits."""
+    plain = PER_HUNDRED.sub("%", unwrapped(clean(text[: 4 * LONGEST])))
     plain = with_digits(ungrouped(foreign_words_as_digits(plain)))
     plain = re.sub(r"(?<=[^\W\d_])(?:\s-\s|([,:]))(?=[0-9])", lambda found: f"{found[1] or ':'} ", plain)
     plain = _ONE.sub(r"\g<lead> 1", plain) if re.search(r"[0-9]", plain) else plain
@@ -303,7 +324,7 @@ def _stem(word: str) -> str:
     return word[: max(4, len(word) - 3)]
 
 
-def _asks_about(word: str, asked: str) -> bool:
+def is_asked_about(word: str, asked: str) -> bool:
     """Tell whether a question holds a word, perhaps in another form."""
     if not word:
         return False
@@ -311,11 +332,11 @@ def _asks_about(word: str, asked: str) -> bool:
         return word in asked or (
             word[0] not in _TOO_COMMON and f"{word[0]}{word[1:2] if word[0] in _LINKS else ''}" in asked
         )
-    return _stem(word) in {_stem(other) for other in _WORD.findall(asked.casefold())}
+    return _stem(word) in {_stem(other) for other in WORD.findall(asked.casefold())}
 
 
 def _counted(plain: str, one: Numeral, asked: str) -> bool:
-    return _asks_about(_content(plain[one.end :], False), asked)
+    return is_asked_about(_content(plain[one.end :], False), asked)
 
 
 def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
@@ -345,7 +366,7 @@ def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
             counted = (
                 counted or _SLOT.match(asked, asked.find(head[-shared:]) + shared) is not None if shared else False
             )
-        elif _asks_about(before, asked) and _is_plain(plain, one, asked):
+        elif is_asked_about(before, asked) and _is_plain(plain, one, asked):
             shared = 2
             counted = counted or not _content(plain[one.end :], False)
         ranks.append(shared if counted else 0)
@@ -358,7 +379,7 @@ def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
         (True, [_phrase(plain[one.end :]) for one in left]),
         (False, [_phrase_before(plain[: one.start]) for one in left]),
     ):
-        known = [bool(words) and not _foreign(words, asked) for words in phrases]
+        known = [bool(words) and not not_asked(words, asked) for words in phrases]
         closed = [not forwards or _ends(plain[one.end :], words) for one, words in zip(left, phrases, strict=True)]
         if all(phrases) and sum(known) == 1 and all(a or b for a, b in zip(known, closed, strict=True)):
             return [left[known.index(True)]]
@@ -369,14 +390,15 @@ def _is_plain(plain: str, one: Numeral, asked: str) -> bool:
     """Tell whether the clause of a number holds no word that the question lacks: of Tom's goals none is Anna's."""
     if _RECKONS.search(asked) or _JOINS.search(asked):
         return False
-    begin = max((found.end() for found in _APART.finditer(plain, 0, one.start)), default=0)
-    end = _APART.search(plain, one.end)
+    begin = max((found.end() for found in APART.finditer(plain, 0, one.start)), default=0)
+    end = APART.search(plain, one.end)
     clause = plain[begin : end.start() if end else len(plain)]
-    return not _foreign(_words(clause), asked) and _labels(clause) <= _labels(asked)
+    return not not_asked(telling_words(clause), asked) and _labels(clause) <= _labels(asked)
 
 
-def _foreign(words: list[str], asked: str) -> list[str]:
-    return [word for word in words if not _asks_about(word, asked)]
+def not_asked(words: list[str], asked: str) -> list[str]:
+    """Return the words that the question does not hold."""
+    return [word for word in words if not is_asked_about(word, asked)]
 
 
 def _labels(text: str) -> set[str]:
@@ -433,7 +455,7 @@ def _comes_to(plain: str, found: tuple[Numeral, ...], asked: str) -> bool:
     if apart is None or len(parts) < 2:
         return False
     two = parts if len(parts) == 2 and min(parts) > 1 else [Fraction(0)] * 2
-    less = apart["open"] and not _foreign(_words(plain[: found[0].end + apart.start()]), asked)
+    less = apart["open"] and not not_asked(telling_words(plain[: found[0].end + apart.start()]), asked)
     return first in (sum(parts), two[0] * two[1]) or bool(less and first == abs(two[0] - two[1]) > 0)
 
 
@@ -473,7 +495,7 @@ _SHOWN: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that tell nothing of what is asked."""
-_APART = re.compile(
+APART = re.compile(
     r"[,;:.()]\s|(?<=[\u3040-\ud7a3])[,;:()]|\s(?:and|und|y|e|et|и|en|och|og|i|dan|và|ve|while|whereas|mientras|mentre|während)\s"
 )
 
@@ -491,14 +513,14 @@ def _by_clause(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
         return []
     begins = [0]
     for one, other in pairwise(left):
-        apart = list(_APART.finditer(plain, one.end, other.start))
+        apart = list(APART.finditer(plain, one.end, other.start))
         if not apart:
             return []
         begins.append(apart[0].start())
-    about = _words(asked)
-    told = [_words(plain[begin:end]) for begin, end in pairwise([*begins, len(plain)])]
-    shared = [{_stem(word) for word in words if _asks_about(word, asked)} for words in told]
-    foreign = [_foreign(words, asked) for words in told]
+    about = telling_words(asked)
+    told = [telling_words(plain[begin:end]) for begin, end in pairwise([*begins, len(plain)])]
+    shared = [{_stem(word) for word in words if is_asked_about(word, asked)} for words in told]
+    foreign = [not_asked(words, asked) for words in told]
     labels = [_labels(plain[begin:end]) for begin, end in pairwise([*begins, len(plain)])]
     if all(plain[one.end :].lstrip()[:1] == "%" for one in left):
         alone = [one for one, words in zip(left, shared, strict=True) if words]
@@ -523,62 +545,7 @@ def _by_clause(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     return []
 
 
-def _words(text: str) -> list[str]:
+def telling_words(text: str) -> list[str]:
     """Return the words that tell something, without those grown onto digits."""
     found = re.findall(r"(?<![\w%])[^\W\d_]+", text.casefold())
     return [word for word in found if len(word) > 2 and word not in common_words() and word not in _SHOWN]
-
-
-# Groups of thousands by points, in the languages that write them so, and scales that the question asks in.
-
-_DOTTED = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?![0-9]|[.,][0-9])")
-_COMMA = re.compile(r"(?<![\w.,])([0-9]{1,6}),(?=[0-9]{1,2}(?![0-9]|[.,][0-9]|\s?[,;]\s?[0-9]))")
-"""The comma of a decimal."""
-_BY_POINTS = re.compile(r"(?<![\w.,])[0-9]+\.(?:[0-9]{1,2}|[0-9]{4,})(?![\w.])|(?<![\w.,])0\.[0-9]")
-_COUNTED = re.compile(rf"\s(?!{MEASURE}|(?:{'|'.join(SCALES_ABROAD)})\b)[^\W\d_]+|\s?[€₽₺₫₴$]", re.IGNORECASE)
-_CURRENCY = re.compile(r"(?:[$€£₽₺₫₴]|Rp)\s?\Z")
-
-
-def in_one_notation(answer: str, question: str, whole: bool) -> str:
-    """Close up the groups in `1.500 Besucher`, write `4,50 zł` with a point, a dash before a number as a colon.
-
-    Where a `whole` number of thousands is right, the groups of any number are closed up.
-
-    Not where decimals of the answer are written with a point.
-    """
-    answer = re.sub(r"(?<=[^\W\d_]{2})\s[—–]\s(?=[0-9])", ": ", answer)  # a dash is no minus
-    answer = re.sub(r"\bRp\.?\s?(?=[0-9])", "Rp ", answer)
-    if not (_DOTTED.search(answer) or _COMMA.search(answer)) or _BY_POINTS.search(answer):
-        return answer
-    code = "id" if "Rp " in answer else written_in(answer[-2 * _LONGEST :]) or written_in(question)
-    if not code or not (LANGUAGES[code].comma or code == "id"):
-        return answer
-    answer = _COMMA.sub(r"\1.", answer) if not _DOTTED.search(answer) else answer
-
-    def closed(match: re.Match[str]) -> str:
-        said = whole or _COUNTED.match(answer, match.end()) or _CURRENCY.search(answer[: match.start()][-3:])
-        return match[0].replace(".", "") if said else match[0]
-
-    return _DOTTED.sub(closed, answer)
-
-
-_MYRIADS_ASKED = re.compile(
-    r"(?:几|幾|多少|何|몇|[单單]位\s?[:是为為]?\s?|単位\s?[:は]?\s?|단위\s?:?\s?)\s?(?P<scale>[万萬만亿億억])"
-)
-_SHORT_SCALES: Final = frozenset("mn bn млн млрд тыс тис mio mrd tỷ tỉ".split())  # noqa: SIM905
-
-
-def scale_asked(question: str) -> int:
-    """Return the scale that a question asks in ("how many millions", "몇 억 원"); 1 without one."""
-    plain = folded(question)
-    myriad = _MYRIADS_ASKED.search(plain)
-    if myriad is not None:
-        return MYRIADS[myriad["scale"]]
-    scales = set()
-    for found in _WORD.finditer(plain):
-        word = found[0]
-        scale = SCALES.get(word) or SCALES.get(word.removesuffix("s")) or SCALES_ABROAD.get(word)
-        long = len(word) > 3 or word in _SHORT_SCALES
-        if scale and scale >= 1000 and long and not re.search(r"[0-9]\s?\Z", plain[: found.start()]):
-            scales.add(scale)
-    return scales.pop() if len(scales) == 1 else 1

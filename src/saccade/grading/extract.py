@@ -269,14 +269,14 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
             yield [Candidate(_cut(plain[found.end() :]))]
 
 
-_SO = re.compile(
+SO: Final = (
     r"(?:(?:[,;.]|\s-|(?<=\d))\s(?:(?:and|but|und|et|y|e|и)\s)?(?:so|hence|thus|therefore|(?:which|that)\s(?:makes?|gives?|is|leaves|means|comes\sto|totals)|giving|making|leaving|i\.e\.|that\sis"
     r"|(?P<german>also)|somit|daher|das\s(?:heißt|macht|sind|ergibt)|donc|soit|c'est-à-dire|así\sque|es\sdecir|o\ssea|por\s(?:(?:lo\s)?tanto|lo\sque)|portanto|logo|ou\sseja|ossia|quindi|dunque|cioè"
     r"|то\sесть|значит|поэтому|следовательно|итого|отже|тобто|czyli|więc|zatem|dus|oftewel|yani|dolayısıyla|tức\slà|vậy|nên|jadi|yaitu|sehingga|أي|إذن|لذا|لذلك|یعنی|پس|तो|यानी|इसलिए|তাই|অর্থাৎ|tehát|azaz|vagyis"
-    r"|eli|siis|joten|alltså|dvs\.?|altså|tedy|takže|deci|adică|άρα|δηλαδή|כלומר|לכן)(?![^\W\d_]),?:?\s|(?:所以|因此|即|也就是|故|したがって|よって|つまり|ので|따라서|즉|그러므로|므로),?\s?|(?<=[0-9])\s?(?:→|⇒|⟶|➜|[-=]>)\s?)",
-    re.IGNORECASE,
+    r"|eli|siis|joten|alltså|dvs\.?|altså|tedy|takže|deci|adică|άρα|δηλαδή|כלומר|לכן)(?![^\W\d_]),?:?\s|(?:所以|因此|即|也就是|故|したがって|よって|つまり|ので|따라서|즉|그러므로|므로),?\s?|(?<=[0-9])\s?(?:→|⇒|⟶|➜|[-=]>)\s?)"
 )
 """What leads to the conclusion of a sentence: "they are 2 rows of 3, so 6"."""
+_SO = re.compile(SO, re.IGNORECASE)
 
 
 def concluded(sentence: str) -> str:

@@ -86,6 +86,10 @@ class Language:
     """Words, or their beginnings, that say of a statement that it is false, with their opposites: `falsch=richtig`."""
     tail: str = ""
     """What ends a sentence behind its answer, where the verb comes last."""
+    ratio: str = ""
+    """What a question calls a ratio."""
+    shown: str = ""
+    """What is only read off: a chart, map or table, a population or price."""
     spaced: bool = True
     """Whether words are divided by spaces."""
     comma: bool = True
@@ -219,6 +223,14 @@ DOUBT: Final = re.compile(
 )
 """Words that take an assertion back, or leave it open, by a verb, adjective or subject too ("nobody would say 7")."""
 BECAUSE: Final = _of_all("because")
+
+
+def any_of(field: str, english: str) -> re.Pattern[str]:
+    """Return the form of what a field names, in all languages and in English."""
+    words = [_spelt(getattr(row, field)) for row in LANGUAGES.values()]
+    return re.compile("|".join([*filter(None, words), english]), re.IGNORECASE)
+
+
 VERBS: Final = _of_all("verb")
 _NO_ROW: Final = "variant opcija možnosť odgovor odgovorom отговор отговорът верен вариантът atsakymas vastus atbilde"
 OPTION: Final = "|".join(

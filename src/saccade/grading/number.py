@@ -18,12 +18,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from saccade.grading.asked import asked_for, asks_year, in_one_notation, scale_asked, strays, told_first
+from saccade.grading.asked import asked_for, asks_year, strays, told_by_name, told_first
 from saccade.grading.base import Compare, Verdict, golds_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import folded
 from saccade.grading.extract import in_final_part, without_question
-from saccade.grading.languages import DOUBT
+from saccade.grading.languages import DOUBT, any_of
+from saccade.grading.notation import in_one_notation, scale_asked
 from saccade.grading.quantities import Quantity, numerals, quantity
+from saccade.grading.reckoned import reckoned
 from saccade.grading.text import Tolerance, number_said, same_quantity
 from saccade.record.task import Task
 
@@ -43,8 +45,8 @@ class NumberGrader:
         known = [(text, self._within(text, gold)) for text, gold in golds if gold is not None]
         if not known:
             raise unreadable(task, "number")
-        scale = scale_asked(task.question)
-        return _judged(answer, task, lambda prediction: _best(prediction, known, scale))
+        asked = _Asked(scale_asked(task.question), _READ_OFF.search(task.question) is not None)
+        return _judged(answer, task, lambda prediction: _best(prediction, known, asked))
 
     def _within(self, text: str, gold: Quantity) -> Tolerance:
         # Through the decimal text: 0.05 is a twentieth and not the float nearest to it.
@@ -116,6 +118,8 @@ _LONGEST = 20_000
 def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
     """Judge the one number that an answer states; of several, the one that the question asks for."""
     if answer is not None:
+        named = told_by_name(answer, task.question) if len(answer) <= _LONGEST else None
+        answer = named if named is not None else answer
         for quoted in filter(DOUBT.search, _QUOTED.findall(task.question)):
             answer = answer.replace(quoted, "so")  # an option called "Never" denies nothing
         golds = [quantity(text) for text in golds_of(task)]
@@ -124,7 +128,7 @@ def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
     if answer is None or not task.question or len(answer) > _LONGEST:
         return judged(answer, task, compare, number_said, prose=True)
     whole = in_final_part(without_question(answer, task.question))
-    told = told_first(whole, task.question) if whole else None
+    told = (reckoned(whole, task.question) or told_first(whole, task.question)) if whole else None
     if told is not None and quantity(told) is not None:
         return compare(told)
 
@@ -145,16 +149,34 @@ def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
     return again if again.read or asks_year(task.question) else verdict
 
 
-def _compare(prediction: str, gold: str, tolerance: Tolerance, scale: int) -> Verdict:
-    """Return the verdict on a candidate; `gold` is a text that states one number, asked for in a scale."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How a question asks for its number."""
+
+    scale: int
+    read_off: bool
+    """Whether it is read off a chart or map, or a population or price, so that "about" hedges nothing."""
+
+    def rounds(self, said: Quantity) -> bool:
+        """Tell whether "about" only says that a number is rounded, where a count of few things would be another one."""
+        return abs(said.value) >= (20 if self.read_off else 1000)
+
+
+_READ_OFF = any_of("shown", r"\b(?:chart|graph|map|table|diagram|plot|population|price)s?\b")
+
+
+def _compare(prediction: str, gold: str, tolerance: Tolerance, asked: _Asked) -> Verdict:
+    """Return the verdict on a candidate; `gold` is a text that states one number."""
     if folded(prediction) == folded(gold):
         return right("same text", prediction)
     answer, target = quantity(prediction), quantity(gold)
     if answer is None or target is None:
         return unread("states no single number", prediction)
+    if answer.about and asked.rounds(answer):
+        answer = replace(answer, about=False)
     if same_quantity(answer, target, tolerance):
         return right("same number" if tolerance.exact else "within tolerance", prediction)
-    scaled = [replace(one, value=one.value / scale) for one in (answer, target)]
+    scaled = [replace(one, value=one.value / asked.scale) for one in (answer, target)]
     in_words = re.search(r"[^\W\d_]", gold) is not None  # a gold answer of 5000, in thousands, is not 5
     if same_quantity(scaled[0], target, tolerance) or (in_words and same_quantity(answer, scaled[1], tolerance)):
         return right("same number in the scale that the question asks for", prediction)
@@ -163,9 +185,9 @@ def _compare(prediction: str, gold: str, tolerance: Tolerance, scale: int) -> Ve
     return wrong("another number or unit", prediction)
 
 
-def _best(prediction: str, golds: Sequence[tuple[str, Tolerance]], scale: int) -> Verdict:
+def _best(prediction: str, golds: Sequence[tuple[str, Tolerance]], asked: _Asked) -> Verdict:
     """Return the verdict by the accepted answer that is met, or else by the first one."""
-    verdicts = [_compare(prediction, text, within, scale) for text, within in golds]
+    verdicts = [_compare(prediction, text, within, asked) for text, within in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
 

@@ -413,7 +413,7 @@ def _moved(spoken: re.Match[str]) -> Time | None:
 
 # Dates: `March 5, 2021`, `05 March 2021`, `2021-03-05`, `5 de marzo de 2021`. `03/05/2021` is ambiguous, and none.
 
-_MONTHS: Final = {
+MONTHS: Final = {
     name: number
     for names in (
         "january february march april may june july august september october november december",
@@ -424,6 +424,12 @@ _MONTHS: Final = {
         "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
         "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
         "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+        "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
+        "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+        "ledna února března dubna května června července srpna září října listopadu prosince",
+        "januari februari maart april mei juni juli augustus september oktober november december",
+        "januari februari mars april maj juni juli augusti september oktober november december",
+        "januar februar marts april maj juni juli august september oktober november december",
     )
     for number, name in enumerate(names.split(), 1)
 }
@@ -445,7 +451,7 @@ def date_of(text: str) -> tuple[int, int, int] | None:
         found = form.fullmatch(plain)
         if found is not None:
             groups = found.groupdict()
-            month = int(groups["month"]) if groups.get("month") else _MONTHS.get(groups.get("name") or "")
+            month = int(groups["month"]) if groups.get("month") else MONTHS.get(groups.get("name") or "")
             return None if month is None else (int(groups["year"]), month, int(groups["day"]))
     return None
 

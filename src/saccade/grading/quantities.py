@@ -147,8 +147,12 @@ _TABLE: Final = {
     "time": {
         "s sec secs second seconds sekunden segundos secondes secondi секунд сек 秒 초": "1",
         "ms millisecond milliseconds": "1/1000",
-        "min mins minute minutes minuten minutos minuti минут мин 分钟 分鐘 分 분": "60",
+        "min mins minute minutes minuten minuto minutos minuti минут минута минуты минуту мин": "60",
+        "minut minuty minuta minuuttia minuter minutter menit dakika perc хвилин хвилини хвилина": "60",
+        "分钟 分鐘 分 분 דקות دقيقة دقیقه मिनट λεπτά": "60",
         "h hr hrs hour hours stunde stunden hora horas heure heures ora ore часов часа час 小时 小時 時間 시간": "3600",
+        "godzina godziny godzin godzinę hodina hodiny hodin hodinu timme timmar timer uur óra": "3600",
+        "tunti tuntia saat jam година години годин годину שעה שעות ساعة ساعات ساعت घंटा घंटे ώρα ώρες oră": "3600",
         "day days tag tage tagen día días jour jours giorni дней 天 日 일": "86400",
         "week weeks": "604800",
     },
@@ -201,6 +205,9 @@ SCALES: Final = {
     "bn": 1_000_000_000,
     "lakh": 100_000,
     "crore": 10_000_000,
+    **dict.fromkeys(("mio", "mln"), 1_000_000),
+    **dict.fromkeys(("mrd", "mld"), 1_000_000_000),
+    "tsd": 1_000,
 }
 MYRIADS: Final = {"万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8}
 ATTACHED_SCALES: Final = {"K": 1_000, "k": 1_000, "M": 1_000_000, "B": 1_000_000_000, "T": 1_000_000_000_000}
@@ -218,6 +225,11 @@ def unit_named(word: str) -> Unit:
     elif len(word) > 2 and word.endswith("s") and not word.endswith("ss"):
         word = word[:-1]
     return Unit(f"word:{word}", Fraction(1))
+
+
+def names_of(dimension: str, factor: int) -> list[str]:
+    """Return the spellings of a unit, the longest first."""
+    return sorted((name for name, unit in _UNITS.items() if unit == Unit(dimension, Fraction(factor))), key=len)[::-1]
 
 
 def is_known(word: str) -> bool:
@@ -280,7 +292,7 @@ _NOT_SO_OFTEN = re.compile(
 _APPLIED = re.compile(
     rf"(?:[A-Za-z}}+*/^√-][(\[{{]|±|\\pm|\b(?:{FUNCTIONS.removesuffix('|det')})\s?[(\[{{]?)\s*$", re.IGNORECASE
 )
-_ABOUT = re.compile(
+ABOUT = re.compile(
     r"(?:\b(?:about|approximately|around|roughly|approx\.?|circa|some|ca\.|etwa|ungefähr|environ|unos|unas|aproximadamente|cerca\sde"
     r"|около|примерно|ongeveer|około|yaklaşık|sekitar|khoảng)|大约|大約|约|約|およそ|약|[~≈]|\\approx|\\sim)\s*$",
     re.I,
@@ -288,12 +300,12 @@ _ABOUT = re.compile(
 _ROUNDED = re.compile(r"[\w)}]\s?(?:≈|\\approx)\s*$")
 """A sign of rounding behind a name, which hedges nothing: `g ≈ 9.81`."""
 _PER_SQUARED = re.compile(r"(?<=[A-Za-z])\s?/\s?(?P<unit>s|h|min)\s?\^?\{?2\}?(?![0-9])")
-_MINUS = re.compile(
+MINUS = re.compile(
     r"(?:(?<![^\W\d_])(?<!\bau\s)(?<!\bal\s)(?<!lo\s)(?<!\bou\s)(?<!\bo\s)(?<!\bdu\s)(?:minus|negative|moins|menos|meno|минус|мінус|minusz|miinus|eksi|âm"
     r"|ลบ|سالب|ناقص|منفی|माइनस|ऋण|মাইনাস|μείον|מינוס)|零下|[负負]|マイナス|氷点下|영하|마이너스)\s*$",
     re.IGNORECASE,
 )
-_BELOW = re.compile(
+BELOW = re.compile(
     r"\s(?:(?:below|unter|sous|bajo|abaixo\sde|sotto(?:\slo)?|ниже|нижче|poniżej|onder|under|dưới|di\sbawah|تحت|زیر|pod|sub)\s"
     r"(?:zero|freezing|zéro|cero|null?|нуля|zera|nulou|0|الصفر|صفر|noll?|không)|negativos?)(?![^\W\d_])",
     re.IGNORECASE,
@@ -358,7 +370,7 @@ def quantity(text: str) -> Quantity | None:
     plain = _PER_SQUARED.sub(r"/\g<unit>²", repeating_as_fraction(_ITALIC.sub(r"\1", unwrapped(clean(text)))))
     plain = _POWER.sub(lambda match: match["unit"] + _SIGNS[match["power"]], plain)
     plain = _NUMBERED.sub("", PER_HUNDRED.sub("%", plain))
-    below = _BELOW.search(plain)
+    below = BELOW.search(plain)
     if below is not None:
         warm = quantity(plain[: below.start()] + plain[below.end() :])
         return Quantity(-warm.value, warm.unit, warm.about) if warm is not None and warm.value > 0 else None
@@ -488,7 +500,7 @@ _COMMA: Final = re.compile(
 MEASURE: Final = (
     r"(?:k|m|c|d|µ|μ)?(?:m|g|l|s|v|a|w|hz|pa|j|n|°|%)[²³]?(?![^\W\d_])|\S*(?:met|mèt|mét|мет|gram|грам|lit|лит)"
 )
-_SPACED_GROUP: Final = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\s[0-9]{3})+(?![\w]|[.,][0-9]{3})")
+SPACED_GROUP: Final = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\s[0-9]{3})+(?![\w]|[.,][0-9]{3})")
 _SPACED_CENTS: Final = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?:\s[0-9]{3})+,[0-9]{2}(?![\w.,])")
 _MONEY_IN_GROUPS: Final = re.compile(
     r"[0-9]\s?(?:(?:đồng|đ|vnd|rupiah|idr|pesos?|lir[ae]|euros?|eur|tl|kr|zł|lei|reais|ft)(?![^\W\d_])|[€₺₽₴₫])",
@@ -512,7 +524,7 @@ def ungrouped(text: str) -> str:
     text = _SPACED_CENTS.sub(lambda match: match[0].replace(" ", "").replace(",", "."), text)
     code = written_in(text)
     if code or _MONEY_IN_GROUPS.search(text):
-        text = _SPACED_GROUP.sub(lambda match: match[0].replace(" ", ""), text)
+        text = SPACED_GROUP.sub(lambda match: match[0].replace(" ", ""), text)
         commas = not code or LANGUAGES[code].comma or code == "id"
         text = _DOTTED_GROUP.sub(lambda match: match[0].replace(".", ""), text) if commas else text
         if code and LANGUAGES[code].comma:
@@ -602,11 +614,11 @@ def _read(text: str, number: Numeral) -> Quantity | None:
         return None
     if _is_formula(before) or _is_formula(after) or _reckons_with_letters(text, number):
         return None
-    about = _ABOUT.search(before) is not None and _ROUNDED.search(before) is None
+    about = ABOUT.search(before) is not None and _ROUNDED.search(before) is None
     if before.rstrip().endswith(("第", "제")):
         return Quantity(number.value, unit_named("th"))
     scale, after = _scale(after)
-    value = number.value * (-scale if _MINUS.search(before) else scale)
+    value = number.value * (-scale if MINUS.search(before) else scale)
     word = _unit_word(after)
     if word and not after.startswith(" ") and UNSPACED.match(word):
         word = next((word[:end] for end in range(len(word), 0, -1) if is_known(word[:end])), "")  # 7个, 7厘米高
