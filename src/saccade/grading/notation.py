@@ -35,6 +35,8 @@ def in_one_notation(answer: str, question: str, whole: bool) -> str:
     answer = re.sub(r"(?<=[^\W\d_]{2})\s[—–]\s(?=[0-9])", ": ", answer)  # a dash is no minus
     answer = re.sub(r"\bRp\.?\s?(?=[0-9])", "Rp ", answer)
     answer = _BELOW_ZERO.sub(_negative, answer)
+    if scale_asked(question) > 1:
+        answer = _SHORT_SCALE.sub(lambda match: f" {_SHORT_SCALES[match[1].casefold()]}", answer)
     if "°" in answer + question:
         answer = _DATE.sub("", answer)
     in_hours = _HOURS_ASKED.search(question) is not None and _MINUTES_ASKED.search(question) is None
@@ -93,7 +95,9 @@ _MYRIADS_ASKED = re.compile(
     r"(?:几|幾|多少|何|몇|[单單]位\s?[:是为為]?\s?|単位\s?[:は]?\s?|단위\s?:?\s?)\s?(?P<scale>[万萬만亿億억])"
     r"|\(\s?(?P<unit>[万萬만亿億억])\s?[^\s()\d]{0,6}\s?\)"
 )
-_SHORT_SCALES: Final = frozenset("mn bn mio mln mrd mld tsd млн млрд тыс тис tỷ tỉ".split())  # noqa: SIM905
+_SHORT_SCALES: Final = {"mio": "million", "mln": "million", "mrd": "billion", "mld": "billion", "tsd": "thousand"}
+_SHORT_SCALE = re.compile(rf"(?<=\d)\s?({'|'.join(_SHORT_SCALES)})\b\.?", re.IGNORECASE)
+_BRIEF: Final = frozenset("mn bn млн тыс тис tỷ tỉ".split())  # noqa: SIM905
 
 
 def scale_asked(question: str) -> int:
@@ -104,9 +108,9 @@ def scale_asked(question: str) -> int:
         return MYRIADS[myriad["scale"] or myriad["unit"]]
     scales = set()
     for found in re.finditer(r"[^\W\d_]+", plain):
-        word = found[0]
+        word = _SHORT_SCALES.get(found[0], found[0])
         scale = SCALES.get(word) or SCALES.get(word.removesuffix("s")) or SCALES_ABROAD.get(word)
-        long = len(word) > 3 or word in _SHORT_SCALES
+        long = len(word) > 3 or word in _BRIEF
         if scale and scale >= 1000 and long and not re.search(r"[0-9]\s?\Z", plain[: found.start()]):
             scales.add(scale)
     return scales.pop() if len(scales) == 1 else 1

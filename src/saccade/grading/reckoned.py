@@ -20,14 +20,14 @@ _FRACTION: Final = r"\\frac\{[0-9.]{1,9}\}\{[0-9.]{1,9}\}"
 _MEASURED: Final = r"(?:\s?(?:°|%|€|[^\W\d_]{2,12}|(?<=\s)[mghls])(?:\^[23])?)?"
 _PLAIN: Final = r"[$€£¥]?\s?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})(?:\.[0-9]{1,9})?"
 _OPERAND: Final = rf"\(*(?:{_FRACTION}|{_PLAIN}){_MEASURED}\)*"
-_END: Final = r"(?:\s?[^\s0-9,;:=+*/()-]{1,14}(?:\^[23])?){0,3}[.!\s$]*\Z"
+_END: Final = r"(?:\s?[^\s0-9,;:=+*()-]{1,14}(?:\^[23])?){0,3}[.!\s$]*\Z"
 _WORKED = re.compile(
     rf"(?<![0-9.,=])(?P<sum>{_FRACTION}|{_OPERAND}(?:\s?[-+*/×·÷]\s?{_OPERAND}){{1,11}})\s?=\s?"
     rf"(?P<value>{_PLAIN}){_END}"
 )
 """A calculation at the end: "he walks 500 m, then 700 m, 500 + 700 = 1200 m"."""
 _ROUNDED = re.compile(rf"(?P<exact>[0-9]+\.[0-9]+)\s?[^\s0-9]{{0,9}}\s?≈\s?(?P<value>[0-9]+(?:\.[0-9]+)?){_END}")
-_GOES_ON = re.compile(r"[-+*/×·÷^(√=<>≤≥≠±\\]\s?\Z")
+_GOES_ON = re.compile(r"[-+*/×·÷^(√<>≤≥≠±\\]\s?\Z")
 _LETTER: Final = r"∠?(?<![^\W_])(?:[A-Za-zα-ω]|[A-Z]{2,3})(?![^\W_])"
 _VALUE: Final = r"-?[0-9]{1,12}(?:\.[0-9]{1,9})?(?:\s?(?:°|%|[^\W\d_]{1,3}(?:\^[23])?))?"
 _SOLVED = re.compile(
