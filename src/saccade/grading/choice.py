@@ -37,6 +37,7 @@ from saccade.grading.settled import (
     IN_BRACKETS,
     LONGEST,
     REJECTS,
+    SETTLES,
     TAKEN_BACK,
     THEN_NOT,
     in_sentence,
@@ -201,7 +202,7 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
         return frozenset(index for index in map(options.index, ticked) if index is not None) or None
     if len(prediction) > _LONGEST_SET:
         return None
-    plain = _without_wrong(options.plain(_IN_NOTES.sub("", _ITEM_NUMBER.sub("", prediction))))
+    plain = options.spread(_without_wrong(options.plain(_IN_NOTES.sub("", _ITEM_NUMBER.sub("", prediction)))))
     told = options_restated(plain, options)
     if told is not None and len(told) > 1:
         return told
@@ -258,7 +259,16 @@ _IN_TAIL = re.compile(r"\s?\((?=[^()]*[^\W\d_]{3})(?:[^()A-Z]|[A-Z](?=[a-z])){1,
 
 
 def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
-    """Return the labels that a list ticks, where it marks each one as right or wrong; None for another text."""
+    """Return the labels that a list ticks, where it marks each one as right or wrong; None for another text.
+
+    Lines in front of the list or behind it may name the same ones again.
+    """
+    lines = text.split("\n")
+    items = [line for line in lines if _ITEM.match(f"{line} ")]
+    rest = "\n".join(line for line in lines if line not in items)
+    if len(items) > 1 and (again := _LABEL_OF.findall(rest)):
+        ticked = _ticked("\n".join(items), options)
+        return ticked if ticked and set(again) == set(ticked) and not SAID_WRONG.search(rest) else None
     labels = [found for found in _LABEL_OF.finditer(text) if options.index(found["label"]) is not None]
     signs = list(_SIGN_OF.finditer(text))
     if len(labels) < 2 or len(signs) < len(labels) or len({found["label"] for found in labels}) < len(labels):
@@ -413,7 +423,7 @@ def _is_remark(sentence: str, options: AnswerOptions) -> bool:
         IN_BRACKETS.search(sentence)
         and not _NO_FIRST.match(sentence)
         and (len(re.findall(r"[^\W\d_]{2,}", sentence)) > 1 or UNSPACED.search(rest))
-        and not _SETTLES.search(rest)
+        and not SETTLES.search(rest)
         and len(asked & stems(rest)) < max(1, len(asked) / 2)
     )
 
@@ -421,12 +431,6 @@ def _is_remark(sentence: str, options: AnswerOptions) -> bool:
 _WOULD = re.compile(r"\bwould\b")
 _NO_FIRST = re.compile(
     r"(?:no|nein|non|нет|ні|não|nee|nej|nei|nie|ne|hayır|không|bukan|nem|ei|όχι|لا|नहीं|いや|いいえ|아니요?|아뇨|不对?)\s?[,.!:]",
-    re.IGNORECASE,
-)
-_SETTLES = re.compile(
-    r"(?<![^\W_])(?:answer|so|therefore|thus|hence|but|wait|actually|no|correct\w*|right|best|better|final\w*|choose|pick|should|must|instead"
-    r"|also|daher|richtig\w*|doch|aber|donc|mais|bonne|correct[ea]s?|entonces|pero|correct[oa]|quindi|corrett[oa]|значит|ответ|верн\w+|но)(?![^\W_])"
-    r"|[所以故選选應应對对但]|正|答|しかし|따라서|정답",
     re.IGNORECASE,
 )
 _ONLY_LEADS = re.compile(

@@ -66,6 +66,8 @@ class Language:
     """What announces a correction: "no, wait"."""
     nothing: str
     """A sentence that counts nothing, as a whole; `#` is what is not there."""
+    instead: str = ""
+    """What leads to the answer behind what is denied: "not A, but B"."""
     again: str = ""
     """What announces a second look, which corrects what was said before: "on closer inspection"."""
     but: str = ""
@@ -166,7 +168,7 @@ def _of_all(field: str) -> str:
     unspaced: list[str] = []
     for language in LANGUAGES.values():
         words = alternatives(_spelt(getattr(language, field)))
-        (spaced if language.spaced else unspaced).extend(word for word in words if word not in _ALSO_ENGLISH)
+        (spaced if language.spaced else unspaced).extend(word for word in words if word and word not in _ALSO_ENGLISH)
     by_letter: dict[str, list[str]] = {}
     for word in dict.fromkeys(spaced):
         by_letter.setdefault(word[0] if "a" <= word[0] <= "z" else "", []).append(word)
@@ -246,6 +248,8 @@ NOT_THE_OTHER: Final = (
     r"|non\s(?=[a-z']{2})|而不是|而非|不是"
 )
 """What denies another option behind the answer: "A, nicht B"."""
+INSTEAD: Final = rf"\b(?:but|rather|instead)\b|{_of_all('instead')}"
+"""A pattern of what leads to the answer behind what is denied, in all languages."""
 WAIT: Final = _of_all("wait")
 """A pattern of what announces a correction, in all languages but English."""
 

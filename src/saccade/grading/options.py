@@ -11,7 +11,7 @@ from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.formula import same_formula
-from saccade.grading.languages import OPTION, written_in
+from saccade.grading.languages import AND, OPTION, written_in
 from saccade.grading.letters import in_our_letters, own_labels
 from saccade.grading.quantities import quantity
 from saccade.grading.text import bare, same_quantity, same_text, starts_as_number, without_article
@@ -126,6 +126,18 @@ class AnswerOptions:
             said = rf"(?<![A-Za-z0-9_])(?-i:{own})(?:\)?\s?[:=-]\s?{told}(?!\w)|\)?\s?\(\s?{told}\s?\)|の{told})"
             text = re.sub(said, f"({own})", text, flags=re.IGNORECASE) if words else text
         return text
+
+    def spread(self, text: str) -> str:
+        """Write the word that all options share before each of several numbers: "figures 1 and 4" of "Figure 1"."""
+        first = {words.partition(" ")[0] for words in self.words}
+        if len(first) != 1 or not self.heads or not all(head.isdigit() for head in self.heads):
+            return text
+        noun = first.pop()
+        numbers = "|".join(sorted(self.heads, key=len, reverse=True))
+        run = rf"(?<!\w){re.escape(noun[:-1] if len(noun) > 4 else noun)}\w{{0,3}}\s(?P<run>(?:{numbers})(?:{AND}(?:{numbers}))+)(?![\w.,:]\w)"
+        return re.sub(
+            run, lambda found: re.sub("[0-9]+", lambda number: f"{noun} {number[0]}", found["run"]), text, flags=re.I
+        )
 
     def noun(self) -> re.Pattern[str] | None:
         """Return the noun that all options are, before a label: "graph D" where they are "Graph 1", "Graph 2"."""

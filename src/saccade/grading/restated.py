@@ -16,7 +16,16 @@ from typing import Final
 
 from saccade.grading.clean import folded
 from saccade.grading.extract import concluded
-from saccade.grading.languages import BECAUSE, DENIAL, DOUBT, LANGUAGES, common_words, language_of, written_in
+from saccade.grading.languages import (
+    BECAUSE,
+    DENIAL,
+    DOUBT,
+    INSTEAD,
+    LANGUAGES,
+    common_words,
+    language_of,
+    written_in,
+)
 
 _UNSPACED: Final = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"
 _TOKEN = re.compile(
@@ -111,9 +120,7 @@ _SIDES = re.compile(
     r"|jogador|giocatore)\s\w+\s(?!(?:auf|in|an|im|am|sur|dans|sobre|en|em|su|sulla|nel|nella|на|в|på|i|op|na|no|w)\b)"
 )
 """Words of questions in which the place of a word tells who does what to whom."""
-_INSTEAD = re.compile(
-    r",?\s?(?:而是|\b(?:sino|sondern|but|mais|mas|ma|а|lecz|tylko|maar|utan|men|rather|instead)\b).*", re.DOTALL
-)
+_INSTEAD = re.compile(rf",?\s?(?:{INSTEAD}).*", re.DOTALL)
 _IN_THIS = re.compile(r"\s(?:in|on)\sthis\s[\w-]{1,30}\s?\?\Z")
 _BRACKETS = re.compile(r"\s?\([^()]{1,80}\)")
 _REASON = re.compile(

@@ -16,6 +16,7 @@ from saccade.grading.languages import (
     CONTRAST,
     DENIAL,
     DOUBT,
+    INSTEAD,
     NOT_THE_OTHER,
     is_english,
     without_seeming,
@@ -23,6 +24,7 @@ from saccade.grading.languages import (
 )
 from saccade.grading.letters import SAID_WRONG
 from saccade.grading.options import UNSPACED, AnswerOptions
+from saccade.grading.restated import denies, fills_in, sentences, topic_of
 from saccade.grading.text import VERB_LAST, bare, statements
 from saccade.grading.yes_no import asserts
 
@@ -57,8 +59,9 @@ _RULED_OUT = re.compile(
 )
 _REMAINS = re.compile(
     r"\b(?:only\s(?:one\s)?(?:option|choice|answer|one)\s(?:that\s)?(?:remains|remaining|left)(?:\sis)?|(?:leaves|leaving)(?:\sonly)?"
-    r"|(?:bleibt|queda|reste|rimane|resta|оста[её]тся|blijft|pozostaje|zostaje|còn\slại|tersisa)(?:\s(?:nur|só|sólo|solo|apenas|que|solamente|только|alleen|tylko))?(?:\s(?:die|la|le|a|o|option|opción))*)"
-    r"\s?:?\s(?:option\s)?[(]?(?-i:(?P<label>[A-Z]))[)]?\W*$",
+    r"|(?P<firm>(?:(?:that|this|which)\s(?:only\s)?leaves|[,;]\s(?:thus\s)?leaving)(?:\sus)?(?:\swith)?(?:\s(?:only|just))?"
+    r"|(?:bleibt|bleiben|quedan?|restent?|rimane|rimangono|resta|оста[её]тся|blijft|pozostaje|zostaje|còn\slại|tersisa)(?:\s(?:nur|só|sólo|solo|apenas|que|solamente|только|alleen|tylko))?(?:\s(?:die|la|le|a|o|option|opción))*))"
+    r"\s?:?\s(?:option\s)?(?:[(]?(?-i:(?P<label>[A-Z]))[)]?|(?(firm)(?P<said>[^.,;:!?()\n]{2,80}?)|(?!)))\W*$",
     re.IGNORECASE,
 )
 _CHOSEN_LETTER = re.compile(
@@ -105,13 +108,13 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     prediction = without_seeming(_TO_ME.sub("", prediction))
     prediction = _without_ruled_out(prediction, options)
     said = _either(prediction, options)
-    if said is None:
-        said = _undecided(prediction, options)
+    for read in (_undecided, _not_but, _left_out):
+        said = read(prediction, options) if said is None else said
     if said is not None:
         return said
     remains = _REMAINS.search(prediction)
     if remains is not None and DENIAL.search(prediction) is None:
-        return options.index(remains["label"])
+        return options.index(remains["label"]) if remains["label"] else options.named(remains["said"])
     denied = _FIRST_NOT.match(prediction) or _RULED_OUT.match(prediction) or _FORMERLY.match(prediction)
     if denied is not None:
         prediction = prediction[denied.end() :]
@@ -130,7 +133,120 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     stated = _stated(prediction, options)
     restated = options_restated(prediction, options) if stated is None else None
     alone = restated is not None and len(restated) == 1 and touched <= options.doubles(min(restated))
-    return min(restated) if restated and alone else _last_letter(prediction, options) if stated is None else stated
+    if restated and alone:
+        return min(restated)
+    if stated is None:
+        stated = _of_what_is_asked(prediction, options)
+    return _last_letter(prediction, options) if stated is None else stated
+
+
+def _not_but(prediction: str, options: AnswerOptions) -> int | None:
+    """Return the option that a sentence names last, behind others that it denies: "neither A nor B, but C"."""
+    if denies(options.question):
+        return None
+    for spot in reversed(list(_BUT.finditer(prediction))):
+        head, tail = prediction[: spot.start()], VERB_LAST.sub("", prediction[spot.end() :].strip(" ."))
+        said, _, rest = re.sub(r"(?<=[^\s,;:(])(?=\s?[,;:(]|\s(?:because|since|as)\s)", "\0", tail, count=1).partition(
+            "\0"
+        )
+        others = options.mentioned_by_text(head, alone=False)
+        others |= {index for name in _LONE.findall(head) if (index := options.index(name)) is not None}
+        alone = _LONE.fullmatch(said.strip("()"))
+        index = options.index(alone[0]) if alone else options.named(_LEADS.sub("", said))
+        if index is None or not others or others & options.doubles(index):
+            continue
+        denied = _NOT_FIRST.search(head if spot["but"] else prediction[: spot.end()])
+        open_ = DOUBT.search(options.without_texts(rest)) or options.mentioned_by_text(rest) - {index}
+        return None if denied is None or _ONLY.search(head) or _HEDGES.search(head) or open_ else index
+    return None
+
+
+_BUT = re.compile(
+    rf"(?P<but>,?\s?(?:{INSTEAD}),?\s?)|(?:では|でも|じゃ)なく(?:て)?,?\s?|[이가도]?\s?아니(?:라|고),?\s|(?<!\w)değil(?:dir)?,?\s",
+    re.IGNORECASE,
+)
+_NOT_FIRST = re.compile(
+    r"(?<!\w)(?:(?:is|was|are)?n't|not|neither|nor|nicht|keine?[nmrs]?|weder|ni|pas|no|non|né|não|nem|не|ни|не\sє|ні|nie|ani|niet|geen|noch|inte|varken|ej"
+    r"|ikke|hverken|ei|eikä|nem|sem|není|ne|nu|nici|δεν|ούτε|όχι|לא|không|bukan|tidak|si|hindi|değil(?:dir)?|ليس|ليست|لا|نه|نیست|نہیں|नहीं|নয়|না)(?!\w)"
+    r"|不是|并非|並非|なく|아니|ไม่ใช่",
+    re.IGNORECASE,
+)
+_ONLY = re.compile(
+    r"(?<!\w)(?:only|just|merely|nur|bloß|lediglich|solo|sólo|solamente|únicamente|seulement|uniquement|apenas|somente|soltanto|solamente|только|лишь"
+    r"|тільки|лише|tylko|jedynie|alleen|slechts|bara|endast|kun|csak|vain|ainoastaan|jen|pouze|doar|numai|μόνο|רק|sadece|yalnızca|chỉ|hanya|فقط"
+    r"|केवल|सिर्फ|শুধু)(?!\w)|[只仅僅]|だけ|のみ|만\s?아니",
+    re.IGNORECASE,
+)
+_HEDGES = re.compile(
+    r"\b(?:sure|certain|clear|know|if|may|would|seems?|appears\sto|looks|scheint|parece|semble|sembra|кажется|sicher|seguro|sûr|certo|уверен)\b|确定|清楚",
+    re.IGNORECASE,
+)
+_LEADS = re.compile(
+    r"\A(?:it's|it\sis|is|actually|es\sist|es|ist|um|c'est|plutôt|d'|des?|du|de\sla|è|é|di|это|є|jest|to|het\sis|een|det\sär|är|det\ser|er|on|egy|az?|je|este|είναι"
+    r"|the|of|from|in|im|em|en|na|no|dem|den|der|einem?r?n?)\s(?=\S)|\Ad'",
+    re.IGNORECASE,
+)
+_LONE = re.compile(r"(?<![^\W_])[A-Z](?![^\W_])")
+
+
+def _left_out(prediction: str, options: AnswerOptions) -> int | None:
+    """Return the option of which a sentence denies what the question does: "Blue does not appear".
+
+    Other sentences may say it of the others, but of none what would turn that round.
+    """
+    if not denies(options.question):
+        return None
+    parts = sentences(prediction)
+    denying = [part for part in parts if denies(part)]
+    if len(denying) != 1:
+        return None
+    named = options.mentioned_by_text(denying[0], alone=False)
+    others = options.mentioned_by_text(" ".join(part for part in parts if part not in denying), alone=False)
+    behind = THEN_NOT.search(denying[0]) or _BUT_NOT.search(denying[0])
+    if behind is not None and not denies(denying[0][: behind.start()]):
+        last = options.mentioned_by_text(behind[0], alone=False)
+        goes_through = len(named) == len(options.texts) and topic_of(denying[0], options.question)
+        return min(last) if goes_through and len(last) == len(parts) == 1 else None
+    if any(SETTLES.search(part) or _HEDGES.search(part) for part in parts):
+        return None
+    filled = [index for index, text in enumerate(options.texts) if fills_in(denying[0], text, options.question)]
+    return filled[0] if len(filled) == 1 and named == {filled[0]} and not others & named else None
+
+
+_BUT_NOT = re.compile(rf"(?:,\s?|\s)(?:{INSTEAD})\s(?:{NOT_THE_OTHER})[^,;.]{{1,60}}\W*$", re.IGNORECASE)
+
+
+def _of_what_is_asked(prediction: str, options: AnswerOptions) -> int | None:
+    """Return the option of the clause that repeats all of the question that the others do, and more of it.
+
+    "The x-axis shows A and the y-axis shows B", "Oslo lies farthest north. Bergen lies farther south".
+    """
+    question = _SIGNED.sub(r"\1\1\1 ", options.question)
+    clauses = [part for one in _CLAUSES.split(prediction) for part in _AND_THE.split(one)]
+    concludes = any(found[0].casefold() not in question.casefold() for found in SETTLES.finditer(prediction))
+    if not 1 < len(clauses) <= 6 or concludes or _HEDGES.search(prediction) or denies(question):
+        return None
+    told: list[tuple[set[int], frozenset[str], bool]] = []
+    for clause in clauses:
+        named = options.mentioned_by_text(clause, alone=False) | options.mentioned(clause)
+        topic = topic_of(_SIGNED.sub(r"\1\1\1 ", options.without_texts(clause)), question)
+        told += [(named, topic, speaks_of_less(clause, options))] if named else []
+    best = max((topic for _, topic, _ in told), key=len, default=frozenset[str]())
+    said = [named for named, topic, _ in told if topic == best]
+    others = [one for one in told if one[1] != best]
+    asked = topic_of(question, question)
+    if not others or len(said) != 1 or len(said[0]) != 1 or 2 * len(best) < len(asked) or len(best) < 2:
+        return None
+    if any(named & said[0] or not (less or topic) or not topic < best for named, topic, less in others):
+        return None
+    return min(said[0])
+
+
+_AND_THE = re.compile(
+    r",?\s(?:and|und|et|y|e|en|och|og|i|и)\s(?=(?:the|der|die|das|den|le|la|les|el|los|las|il|lo|gli|o|a|os|as|de|het|im|in|auf|en|à|на|в|på|w|na)\s|l')",
+    re.IGNORECASE,
+)
+_SIGNED = re.compile(r"(?<![^\W_])([xyz])-(?=[^\W\d_])", re.IGNORECASE)
 
 
 def _without_ruled_out(text: str, options: AnswerOptions) -> str:
@@ -335,3 +451,10 @@ REJECTS = re.compile(
 COMPARES = re.compile(
     r"(?:more|less|fewer|greater|higher|lower|larger|smaller|faster|slower|rather|other)\sthan\b", re.IGNORECASE
 )
+SETTLES = re.compile(
+    r"(?<![^\W_])(?:answer|so|therefore|thus|hence|but|wait|actually|no|correct\w*|right|best|better|final\w*|choose|pick|should|must|instead"
+    r"|also|daher|richtig\w*|doch|aber|donc|mais|bonne|correct[ea]s?|entonces|pero|correct[oa]|quindi|corrett[oa]|значит|ответ|верн\w+|но)(?![^\W_])"
+    r"|[所以故選选應应對对但]|正|答|しかし|따라서|정답",
+    re.IGNORECASE,
+)
+"""What leads to an answer, or turns one round, behind what was said of an option."""
