@@ -133,11 +133,11 @@ class AnswerOptions:
         if len(first) != 1 or not self.heads or not all(head.isdigit() for head in self.heads):
             return text
         noun = first.pop()
-        numbers = "|".join(sorted(self.heads, key=len, reverse=True))
-        run = rf"(?<!\w){re.escape(noun[:-1] if len(noun) > 4 else noun)}\w{{0,3}}\s(?P<run>(?:{numbers})(?:{AND}(?:{numbers}))+)(?![\w.,:]\w)"
-        return re.sub(
-            run, lambda found: re.sub("[0-9]+", lambda number: f"{noun} {number[0]}", found["run"]), text, flags=re.I
-        )
+        stem = re.escape(noun[:-1] if len(noun) > 4 else noun)
+        number = rf"(?:{'|'.join(sorted(self.heads, key=len, reverse=True))})"
+        run = rf"(?<!\w){stem}\w{{0,3}}\s(?P<run>{number}(?:{AND}{number})+)(?![\w.,:]\w)"
+        each = noun.replace("\\", "") + r" \g<0>"
+        return re.sub(run, lambda found: re.sub("[0-9]+", each, found["run"]), text, flags=re.IGNORECASE)
 
     def noun(self) -> re.Pattern[str] | None:
         """Return the noun that all options are, before a label: "graph D" where they are "Graph 1", "Graph 2"."""
