@@ -114,7 +114,9 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
         return said
     remains = _REMAINS.search(prediction)
     if remains is not None and DENIAL.search(prediction) is None:
-        return options.index(remains["label"]) if remains["label"] else options.named(remains["said"])
+        left = options.index(remains["label"]) if remains["label"] else options.named(remains["said"])
+        if left is not None or remains["label"]:
+            return left
     denied = _FIRST_NOT.match(prediction) or _RULED_OUT.match(prediction) or _FORMERLY.match(prediction)
     if denied is not None:
         prediction = prediction[denied.end() :]
