@@ -26,12 +26,14 @@ from saccade.grading.languages import (
 )
 from saccade.grading.letters import (
     SAID_WRONG,
+    both_of,
     label_abroad,
     labels_said,
     may_label,
     parts_said,
 )
 from saccade.grading.options import UNSPACED, AnswerOptions, label, options_of
+from saccade.grading.restated import fills_in
 from saccade.grading.settled import (
     COMPARES,
     IN_BRACKETS,
@@ -222,7 +224,10 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
         found = [options.index(name) for name in named]
         return None if None in found else frozenset(index for index in found if index is not None)
     for way in () if speaks_of_less(options.without_texts(plain), options) else parts_said(plain):
-        chosen = [_read(part, options) for part in way[: len(options.texts) + 1]]
+        chosen = [
+            index if (index := _read(part, options)) is not None else options.named_in_plural(part)
+            for part in way[: len(options.texts) + 1]
+        ]
         if chosen and None not in chosen and len(set(chosen)) == len(chosen):
             return frozenset(index for index in chosen if index is not None)
     single = _read(prediction, options)
@@ -252,7 +257,7 @@ _ALL_BUT = re.compile(
     re.IGNORECASE,
 )
 _SHOWN = re.compile(
-    r"\A(?:the|it|this|that|i)\b[^,;:.]{0,40}?\s(?:shows?|sees?|has|have|contains?|depicts?|indicates?)\s(?:both\s)?",
+    r"\A(?:(?:the|it|this|that|i)\b[^,;:.]{0,40}?\s(?:shows?|sees?|has|have|contains?|depicts?|indicates?)|there\sare)\s(?:both\s)?",
     re.I,
 )
 _IN_TAIL = re.compile(r"\s?\((?=[^()]*[^\W\d_]{3})(?:[^()A-Z]|[A-Z](?=[a-z])){1,80}\)\W*\Z")
@@ -347,7 +352,12 @@ def _said(prediction: str, options: AnswerOptions) -> object:
 
 
 def _read(prediction: str, options: AnswerOptions) -> int | None:
-    """Return the index of the single option that a prediction names, or None."""
+    """Return the index of the single option that a prediction names, or None, as where two are said to hold."""
+    index = _read_one(prediction, options)
+    return None if index is not None and label(index, len(options.texts)) in both_of(prediction) else index
+
+
+def _read_one(prediction: str, options: AnswerOptions) -> int | None:
     plain = _without_remarks(_without_wrong(options.plain(prediction)), options)
     alone = options.index(_ONLY_LEADS.sub("", plain).strip(" .,;:*_()[]<>{}\"'\n"))
     numbered = len(options.texts) > 26
@@ -367,6 +377,8 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     labelled = _labelled(plain, options)
     if labelled is not None:
         return labelled[0]
+    if len(numbers := options.numbers_in(plain)) > 1:
+        return _number_asked_for(plain, numbers, options)
     by_value = None if COMPARES.match(plain) else options.by_value(plain)
     if by_value is not None:
         return by_value
@@ -378,7 +390,7 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
         ways = (options.exact(f"{turned['then']} {link} {turned['if']}") for link in ("as", "when", "if"))
         if (index := next((one for one in ways if one is not None), None)) is not None:
             return index
-    sign = None if options.own else label_abroad(plain.strip(" .()[]"), options.texts)
+    sign = None if options.own else label_abroad(_ARTICLE_OF_SIGN.sub("", plain.strip(" .()[]")), options.texts)
     if sign is not None:
         return sign
     foreign = re.fullmatch(r"[(\[]?(?P<label>[^\W\d_A-Za-z])(?:[)\].:]|\s?(?=\())\s*(?P<rest>.+)", plain)
@@ -388,6 +400,27 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     return in_sentence(plain, options)
 
 
+_ARTICLE_OF_SIGN = re.compile(r"\A(?:το|η|буква|літера|האות|(?:ال)?حرف|(?:ตัว)?อักษร)\s?(?=\w\Z)")
+
+
+def _number_asked_for(plain: str, numbers: frozenset[int], options: AnswerOptions) -> int | None:
+    """Return the option, of several whose numbers a sentence holds, of which its first clause says what is asked.
+
+    "The tallest bar is the one for 2018, reaching 2019 units."
+    """
+    head, comma, _ = plain.partition(", ")
+    named = options.numbers_in(head)
+    if not comma or len(named) != 1 or DOUBT.search(plain) or "than" in plain.split():
+        return None
+    index = min(named)
+    asked = re.fullmatch(r"which\s(\w+)\s(.+)\?", options.question.strip(), re.IGNORECASE)
+    if asked and re.fullmatch(f"(?:the )?{asked[1]} {options.words[index]} {re.escape(asked[2])}", head, re.IGNORECASE):
+        return index
+    head = re.sub(r"\b(?:the\sone\s(?:for|of|from|in|with)|number|no\.)\s", "", head)
+    return index if _ONE_NUMBER.fullmatch(head) and fills_in(head, options.plains[index], options.question) else None
+
+
+_ONE_NUMBER = re.compile(r"[^0-9]*[0-9]+(?:[.,][0-9]+)*[^0-9]*")
 _TURNED = re.compile(
     r"(?:\A|[.;:]\s)(?:(?:thus|so|hence|therefore),?\s)?(?:as|when|if)\s(?P<if>[^,.;:]{1,60}),\s(?P<then>[^,.;:]{1,60})\W*\Z",
     re.IGNORECASE,

@@ -30,6 +30,7 @@ _ALPHABETS: Final = (
             "甲乙丙丁戊己庚辛壬癸",
             "กขคงจฉชซฌญ",
             "ΑΒΓΔΕΖΗΘΙΚ",
+            "אבגדהוזחטי",
             "①②③④⑤⑥⑦⑧⑨⑩",
             "ⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿ",
         ),
@@ -88,8 +89,8 @@ def label_abroad(sign: str, texts: Sequence[str]) -> int | None:
     script = unicodedata.name(sign).split()[0]
     if not any(unicodedata.name(one, "").startswith(script) for one in "".join(texts)):
         return None
-    ways = (*_ALPHABETS, "АВСDЕ", "ΑΒCDΕ")
-    found = {way.index(sign) for way in ways if sign in way}
+    ways = (*(tuple(map(clean, way[: len(texts)])) for way in _ALPHABETS), "АВСDЕ", "ΑΒCDΕ")
+    found = {way.index(sign.upper()) for way in ways if sign.upper() in way}
     return found.pop() if len(found) == 1 and max(found) < len(texts) else None
 
 
@@ -104,8 +105,8 @@ def in_our_letters(text: str, labels: Sequence[str], name: Callable[[int], str])
 # Sets: `A, C`, `AC`, `(A)(C)`, "A and C", "options A and C are correct", `["A", "C"]`, or the options' texts.
 
 _AND: Final = (
-    r"(?:\s?(?:[,;/&+|\n]|-(?=\s))\s?(?:(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|och|og|ja|és|și|και|و|และ|और)\s)?"
-    r"|\s(?:and|y|e|et|und|en|i|и|та|ve|và|dan|a|och|og|ja|és|și|και|و|और|এবং|اور)\s(?:(?:la|las|os?|a|le|les|die|der)\s)?|\s?(?:和|与|與|及|跟|と|와|과|랑|และ|กับ)\s?|\s)"
+    r"(?:\s?(?:[,;/&+|\n]|-(?=\s))\s?(?:(?:and|&|y|e|et|und|en|i|и|та|ve|và|dan|och|og|ja|és|și|και|و|และ|और)\s|و|ו-?)?"
+    r"|\s(?:and|y|e|et|und|en|i|и|та|ve|và|dan|a|och|og|ja|és|și|και|و|और|এবং|اور)\s(?:(?:la|las|os?|a|le|les|die|der)\s)?|\s?(?:和|与|與|及|跟|と|와|과|랑|และ|กับ)\s?|\s(?:و|ו-?)|\s)"
 )
 _ONE: Final = r"(?:[(\[\"']?\s?[A-Z]\s?[)\]\"'.:]?|[(\[][a-z][)\]])"
 _RUN: Final = rf"{_ONE}(?:(?:{_AND})?{_ONE})*"
@@ -153,6 +154,30 @@ SAID_WRONG = re.compile(
     re.IGNORECASE,
 )
 """What says in many languages that options are wrong."""
+
+
+_BOTH: Final = re.compile(
+    (
+        r"both # (?:and|&) #|sowohl # als (?:auch )?#|tanto # (?:como|quanto) #|tant # que #|aussi bien # que #|à la fois # et #"
+        r"|sia # (?:che|sia) #|zowel # als #|как #,? так и #|як #,? так і #|zarówno #,? jak i #|både # (?:och|og) #|sekä # että #"
+        r"|mind #,? mind #|hem # hem (?:de )?#|cả # và #|baik # maupun #|atât #,? cât și #|jak #,? tak (?:i )?#|τόσο #,? όσο και #"
+        r"|גם # וגם #|كلا? من # و ?#|هم # و ?هم #|# ?[和与與跟] ?# ?[都均皆]|# ?も ?# ?も|# ?[와과] ?# ?(?:모두|둘 다|다)"
+        r"|# और # दोनों|# এবং # উভয়|ทั้ง ?# ?และ ?#"
+    )
+    .replace("#", r"(?:[^\W\d_]{1,12} ){0,2}[(]?(?-i:(?<![A-Za-z])[A-Z](?![A-Za-z]))[)]?")
+    .replace(" ?", r"\s?")
+    .replace(" ", r"\s"),
+    re.IGNORECASE,
+)
+"""What says in many languages of two letters that both hold."""
+
+
+def both_of(text: str) -> frozenset[str]:
+    """Return the two letters of which a text says last that both hold, if it names no other behind them."""
+    found = list(_BOTH.finditer(text))
+    if not found or _LONE.search(text, found[-1].end()):
+        return frozenset()
+    return frozenset(_LONE.findall(found[-1][0]))
 
 
 def labels_said(text: str) -> tuple[str, ...] | None:

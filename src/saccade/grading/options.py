@@ -54,6 +54,9 @@ _MODIFIES_NOT = re.compile(
     r"|[a-z]+ed)\b"
 )
 
+_BARE_NUMBER = re.compile(r"(?<![\w.,-])[0-9]+(?:[.,][0-9]+)*(?!\w)")
+_COUNTED = re.compile(r"\A(?:[0-9]{1,3}|two|three|four|five|six|seven|eight|nine|ten|some|several|many|a\sfew|the)\s")
+
 
 def _parts_of(plains: Sequence[str]) -> tuple[str, ...]:
     """Return what tells the options apart: heads before a colon, or the second words of "Graph 1", "Graph 2"."""
@@ -215,6 +218,19 @@ class AnswerOptions:
         same = same or self._by_quantity(plain)
         same = same or [index for index, text in enumerate(self.plains) if same_formula(plain, text)]
         return same[0] if same and len({self.words[index] for index in same}) == 1 else None
+
+    def numbers_in(self, plain: str) -> frozenset[int]:
+        """Return the options that are bare numbers, where all are, and stand in a sentence."""
+        if len(plain) > 400 or not all(map(_BARE_NUMBER.fullmatch, self.words)) or not re.search(r"[^\W\d_]{3}", plain):
+            return frozenset()
+        said = _BARE_NUMBER.findall(plain)
+        return frozenset(index for index, words in enumerate(self.words) if words in said)
+
+    def named_in_plural(self, said: str) -> int | None:
+        """Return the option of which an English text is the plural, perhaps counted: "two zebras"."""
+        words = _COUNTED.sub("", bare(said))
+        ways = [words.removesuffix("s"), words.removesuffix("es"), re.sub("ies$", "y", words)]
+        return next((self.words.index(one) for one in ways if one != words and one in self.words), None)
 
     def _by_quantity(self, plain: str) -> list[int]:
         said = quantity(plain)
