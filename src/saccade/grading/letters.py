@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from saccade.grading.clean import clean
-from saccade.grading.languages import BECAUSE
+from saccade.grading.languages import BECAUSE, LANGUAGES
 from saccade.grading.number_words import literal_list
 
 _ALPHABETS: Final = (
@@ -156,20 +156,14 @@ SAID_WRONG = re.compile(
 """What says in many languages that options are wrong."""
 
 
+_A_LETTER: Final = r"(?:[^\W\d_]{1,12} ){0,2}[(]?(?-i:(?<![A-Za-z])[A-Z](?![A-Za-z]))[)]?"
 _BOTH: Final = re.compile(
-    (
-        r"both # (?:and|&) #|sowohl # als (?:auch )?#|tanto # (?:como|quanto) #|tant # que #|aussi bien # que #|à la fois # et #"
-        r"|sia # (?:che|sia) #|zowel # als #|как #,? так и #|як #,? так і #|zarówno #,? jak i #|både # (?:och|og) #|sekä # että #"
-        r"|mind #,? mind #|hem # hem (?:de )?#|cả # và #|baik # maupun #|atât #,? cât și #|jak #,? tak (?:i )?#|τόσο #,? όσο και #"
-        r"|גם # וגם #|كلا? من # و ?#|هم # و ?هم #|# ?[和与與跟] ?# ?[都均皆]|# ?も ?# ?も|# ?[와과] ?# ?(?:모두|둘 다|다)"
-        r"|# और # दोनों|# এবং # উভয়|ทั้ง ?# ?และ ?#"
-    )
-    .replace("#", r"(?:[^\W\d_]{1,12} ){0,2}[(]?(?-i:(?<![A-Za-z])[A-Z](?![A-Za-z]))[)]?")
+    "|".join(filter(None, ("both # (?:and|&) #", *(row.both for row in LANGUAGES.values()))))
+    .replace("#", _A_LETTER)
     .replace(" ?", r"\s?")
     .replace(" ", r"\s"),
     re.IGNORECASE,
 )
-"""What says in many languages of two letters that both hold."""
 
 
 def both_of(text: str) -> frozenset[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -22,6 +23,7 @@ from saccade.grading.languages import (
     DOUBT,
     INSTEAD,
     LANGUAGES,
+    alternatives,
     common_words,
     language_of,
     written_in,
@@ -61,7 +63,7 @@ _ABROAD: Final = (
 )
 """Words that say nothing of their own: articles, pronouns, copulas, prepositions of place, and names of the picture."""
 _FILLING_SIGNS = re.compile(
-    r"(?:从|根据)?(?:图片|照片|画面|图像|图)(?:[中里上]|可知|可见|所示|显示)?|[的了为这那该个它其些着]|这是|属于|请问|(?:い|あり)ますか|一[个個只隻头頭条條张張辆輛座匹位棵把]|\A(?:答|解):?|(?<!不)是(?!否)|是否|是不是|有没有|吗|呢"
+    r"(?:从|根据)?(?:图片|照片|画面|图像|图)(?:[中里上]|可知|可见|所示|显示)?|[的了为这那该个它其些着]|这是|属于|请问|(?:い|あり)ますか|(?<=[てで])います|一[个個只隻头頭条條张張辆輛座匹位棵把]|\A(?:答|解):?|(?<!不)是(?!否)|是否|是不是|有没有|吗|呢|正在|目前|现在|此时|此刻|\A(?:说明|說明|表明|可见|可見|意味着|显示|顯示)"
     r"|(?:です|ます|でしょう)?か(?=\W*\Z)|です|ます|である|だ(?=\W*\Z)|[はがをにでとのも]|図|画像|写真|เป็น|คือ|ที่|ใน|ภาพ|นี้|หรือไม่|ไหม"
 )
 _NOT: Final = frozenset(
@@ -131,12 +133,14 @@ _IS_ONLY = re.compile(
     r"(?:what|which)(?:\s(?!\w+(?:ing|ed)\b)\w+){0,2}\s(?:is|are|was)\sthe(?:\s(?!\w+(?:ing|ed|by)\b)\w+){1,4}\s?\?"
 )
 """A question for what something is, with no other verb, in which no one does anything to another."""
-_COMMA = re.compile(rf",\s|:\s|(?<=[{_UNSPACED}0-9]),(?=[{_UNSPACED}])|(?<=[{_UNSPACED}]),")
+_COMMA = re.compile(
+    rf",\s|:\s|(?<=[\u0e00-\u0e7f])\s(?=[\u0e00-\u0e7f])|(?<=[{_UNSPACED}0-9]),(?=[{_UNSPACED}])|(?<=[{_UNSPACED}]),"
+)
 _AS_SAID = re.compile(
     r"\b(?:(?:claim|sa(?:y|id)|stat(?:e|ing)|writ|question|caption|title|label|th(?:ink|ought)|believ|option|argu|suggest|assum|suppos|imagin|unless"
     r"|provided|glance|sight|seem|appear|dice|dicen|prétend|sagt|behaupte|angenommen|scheint|parece|semble|sembra|dicono|говор|кажется|утвержда)\w*"
     r"|(?:let|when|first|look|looks|need|check|would|should|asks|dit|wenn|falls|si|quand|se|если|jeśli|gdy|als|om|hvis|nếu|jika|eğer)\b)"
-    r"|[如若假说称认以觉乍似写]|看起来|もし|なら|만약|으면|라면|لو|إذا|यदि|अगर",
+    r"|(?<![\u0e00-\u0e7f])(?:ถ้า|หาก)|ดูเหมือน|คิดว่า|บอกว่า|อ้างว่า|[如若假称认以觉乍似写]|说(?!明)|看起来|もし|なら|만약|으면|라면|لو|إذا|यदि|अगर",
     re.IGNORECASE,
 )
 """What makes the rest of a sentence the word of someone, a condition or a first impression."""
@@ -191,8 +195,13 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
     asked, said = _IN_THIS.sub("?", _question(question)), folded(sentence)
     if not asked or len(said) > _LONGEST or "?" in said or _ASKS.search(said) or _CHOICE.search(f"{asked} {said}"):
         return None
-    plain, count = _denied(said, written_in(sentence))
-    if count:
+    opposed = _opposed(said, asked, language_of(question))
+    plain, count = _denied(opposed or said, written_in(sentence))
+    if opposed:
+        if count:
+            return None  # "not closed" need not be open
+        count = 1
+    elif count:
         plain, count = _denied(_INSTEAD.sub("", said), written_in(sentence))
     if _denied(asked, written_in(question))[1] or count > 1 or DENIAL.search(plain) is not None:
         return None
@@ -215,6 +224,46 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
     if count:
         return False if missing[-1:] != [len(question_words) - 1] or 3 * len(missing) < len(question_words) else None
     return True if not (missing and looks) and _only_subject(missing, question_words, tokens, abroad) else None
+
+
+def _opposed(said: str, asked: str, code: str) -> str:
+    """Return a sentence with the predicate of the question for the opposite one that it has; empty if it has none.
+
+    "The window is closed" says the opposite of what "Is the window open?" asks.
+    """
+    rows = [LANGUAGES[code]] if code else LANGUAGES.values()
+    named = [(pair, row.spaced) for row in rows for pair in alternatives(row.opposites) if pair]
+    for pair, spaced in named if code else [*((pair, True) for pair in _OPPOSED_IN_ENGLISH.split("|")), *named]:
+        for first, second in (pair.split("="), pair.split("=")[::-1]):
+            wanted, other = (_predicate(one, spaced) for one in (first, second))
+            known = [found for found in wanted.finditer(asked) if _ENDS_PREDICATE.match(asked, found.end())]
+            if (
+                len(known) == 1
+                and len(other.findall(said)) == 1
+                and not wanted.search(said)
+                and not other.search(asked)
+            ):
+                return other.sub(rf"{known[0]['stem']}\g<end>", said)
+    return ""
+
+
+@cache
+def _predicate(stem: str, spaced: bool) -> re.Pattern[str]:
+    end = r"[^\W\d_]{0,3}" if spaced and len(stem) > 2 else ""
+    before, after = (r"(?<![^\W\d_])", r"(?![^\W\d_])") if spaced else ("", "")
+    return re.compile(f"{before}(?P<stem>{stem})(?P<end>{end}){after}")
+
+
+_OPPOSED_IN_ENGLISH: Final = (
+    "open=closed|open=shut|on=off|full=empty|wet=dry|alive=dead|awake=asleep|sitting=standing|sitting=lying|standing=lying"
+    "|inside=outside|indoors=outdoors|increasing=decreasing|rising=falling|odd=even|male=female|hot=cold|clean=dirty"
+    "|locked=unlocked|horizontal=vertical|switched on=switched off|turned on=turned off"
+)
+_ENDS_PREDICATE = re.compile(
+    r"\s?(?:[?;]|\Z|[了着著的吗嗎呢?中]*(?:\?|\Z)|있|いま|อยู่|(?:in|on|at|during|today|now|heute|jetzt|am|im|um|hoy|ahora|en|aujourd'hui|le|la|l[ao]s|el|il|gli|hoje|oggi"
+    r"|сегодня|сейчас|ли|чи|m[ıiuü]|van|है|हैं|است|η|ο|το|οι|τα|op|vandaag|nu|på|idag|dziś|teraz)(?![^\W\d_]))"
+)
+"""What follows a predicate in a question, and no noun: "Is the store open on Sundays?", "¿Está abierta la ventana?"."""
 
 
 def fills_in(sentence: str, gold: str, question: str) -> bool:
