@@ -218,7 +218,7 @@ def restates(sentence: str, question: str, led: bool = False) -> bool | None:
         return None
     if not _in_order(words, question_words, abroad) and (abroad or not _rotated(words, question_words)):
         return None
-    missing = [place for place, word in enumerate(question_words) if not any(_alike(word, one) for one in words)]
+    missing = [place for place, word in enumerate(question_words) if not any(alike(word, one) for one in words)]
     if not count and "they" in _tokens(said) and {"to", "as", "with", "and"}.intersection(tokens):
         missing = [place for place in missing if place < max({*range(len(question_words))}.difference(missing))]
     if count:
@@ -282,6 +282,8 @@ def fills_in(sentence: str, gold: str, question: str) -> bool:
         or "?" in said
     ):
         return False
+    if written_in(f"{question} {sentence}") == "tr":
+        said = _TURKISH_CASE.sub("", said)
     said, abroad = _SETTING.sub("", said), _abroad(question, sentence)
     tokens, wanted, known = _tokens(said), _tokens(folded(gold)), _tokens(asked)
     if wanted and "\uac00" <= wanted[-1][0] <= "\ud7a3":
@@ -311,9 +313,13 @@ def fills_in(sentence: str, gold: str, question: str) -> bool:
     words = _telling(asked, abroad)
     return (
         bool(rest)
-        and all(any(_alike(word, one) for one in words) for word in rest)
+        and all(any(alike(word, one) for one in words) for word in rest)
         and (turned or _in_order(rest, words, False))
     )
+
+
+_TURKISH_CASE = re.compile(r"(?<=[^\W\d_])'(?:[yns]?[aeıiuü]n?|[dt][ae]n?)(?![^\W\d_])")
+"""The ending of a name: "Ankara'nın"."""
 
 
 def turns(sentence: str) -> bool:
@@ -354,7 +360,7 @@ def of_another(lead: str, rest: str, question: str) -> bool:
     if subject is None or _ASKS_LOOK.match(asked) is None:
         return False
     head = _telling(subject["head"], False)[-1:]
-    return not any(_alike(one, word) for one in (*known, *_ANYTHING) for word in head)
+    return not any(alike(one, word) for one in (*known, *_ANYTHING) for word in head)
 
 
 _OPPOSITES: Final = tuple(
@@ -435,7 +441,7 @@ def topic_of(sentence: str, question: str) -> frozenset[str]:
     """Return the words of a question that a sentence repeats."""
     words = _telling(folded(sentence), _abroad(question, sentence))
     asked = _telling(_question(question), _abroad(question, sentence))
-    return frozenset(known for known in asked if any(_alike(word, known) for word in words))
+    return frozenset(known for known in asked if any(alike(word, known) for word in words))
 
 
 def _question(question: str) -> str:
@@ -480,7 +486,7 @@ def _bare(word: str) -> str:
     return re.sub("ies$", "y", unicodedata.normalize("NFC", plain))
 
 
-def _alike(first: str, second: str) -> bool:
+def alike(first: str, second: str) -> bool:
     """Tell whether two words are forms of one: they differ in short endings, not in degree."""
     first, second = _bare(first), _bare(second)
     if first == second:
@@ -524,7 +530,7 @@ def _in_order(words: Sequence[str], asked: Sequence[str], turned: bool) -> bool:
     for said, known in ((words, asked), (_without(words, asked[0]), asked[1:]) if turned else (words, asked)):
         place = 0
         for word in said:
-            while place < len(known) and not _alike(word, known[place]):
+            while place < len(known) and not alike(word, known[place]):
                 place += 1
             place += 1
         if place <= len(known):
@@ -535,11 +541,11 @@ def _in_order(words: Sequence[str], asked: Sequence[str], turned: bool) -> bool:
 def _rotated(words: Sequence[str], asked: Sequence[str]) -> bool:
     """Tell whether the words are all of the question's, with its end first: "on Sunday the store is not open"."""
     ways = range(1, len(asked)) if len(words) == len(asked) > 2 else ()
-    return any(all(map(_alike, words, (*asked[k:], *asked[:k]))) for k in ways)
+    return any(all(map(alike, words, (*asked[k:], *asked[:k]))) for k in ways)
 
 
 def _without(words: Sequence[str], verb: str) -> list[str]:
-    place = next((place for place, word in enumerate(words) if _alike(word, verb)), len(words))
+    place = next((place for place, word in enumerate(words) if alike(word, verb)), len(words))
     return [*words[:place], *words[place + 1 :]]
 
 

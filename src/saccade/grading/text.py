@@ -20,6 +20,14 @@ from saccade.grading.languages import DOUBT, written_in
 from saccade.grading.number_words import date_of, same_time, with_digits
 from saccade.grading.quantities import ORDINAL, UNSPACED, Quantity, quantity
 from saccade.grading.restated import PRONOUNS, completes, denies, fills_in, of_another, sentences, topic_of, turns
+from saccade.grading.spelling import (
+    asked_in_json,
+    names_date,
+    of_the_kind_asked,
+    same_code,
+    same_in_greek_capitals,
+    same_street,
+)
 from saccade.record.task import Task
 
 # Units of one dimension are converted (`100 cm` is `1 m`) and may be missing on either side. If only the gold answer
@@ -228,7 +236,7 @@ _STATED: Final = tuple(
         r"(?:auf|in)\s(?:dem|diesem)\s[^\W\d]+\s(?:ist|sind|sieht\sman)\s"
         + _UP_TO
         + r"(?:\s(?:zu\ssehen|abgebildet|dargestellt))?",
-        r"[^.!?:;,\n\"]{0,80}?\s?(?P<quote>[\"'])\s?(?P<said>[^\"'\n]{1,120}?)\s?(?P=quote)\s?(?:と(?:書|表示|記載|あり)[^\s\d]{0,12}|(?:이?라고\s|라고\s)?[가-힣\s]{0,14}|zu\slesen|geschrieben|yazıyor|yazmaktadır|लिखा\s(?:हुआ\s)?है)?",
+        r"[^.!?:;,\n\"]{0,80}?\s?(?P<quote>[\"'])\s?(?P<said>[^\"'\n]{1,120}?)\s?(?P=quote)\s?(?:と(?:書|表示|記載|あり)[^\s\d]{0,12}|(?:이?라고\s|라고\s)?[가-힣\s]{0,14}|zu\slesen|geschrieben|yazıyor|yazmaktadır|लिखा\s(?:हुआ\s)?है|نوشته\sشده(?:\sاست)?|لکھا\s(?:ہوا\s)?ہے|লেখা\sআছে|olvasható|szerepel)?",
     )
 )
 _ASIDE = re.compile(
@@ -295,7 +303,7 @@ def _on_its_own(sentences: Sequence[str]) -> bool:
 
 
 _SENTENCES = re.compile(
-    r"(?<=[^\W_]{2}[.!])(?<!\b[DMSJ][rst]\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\bvs\.)\s+(?=[^\Wa-z])|(?<=です\.)\s?|(?<=ます\.)\s?"
+    r"(?<=[^\W_]{2}[.!])(?<!\b[DMSJ][rst]\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\bvs\.)(?<!\b[Aa]v\.)(?<!\b[Uu]l\.)\s+(?=[^\Wa-z])|(?<=です\.)\s?|(?<=ます\.)\s?"
 )
 
 _SURE = re.compile(
@@ -378,6 +386,8 @@ def _same(said: str, gold: str) -> bool:
     """Tell whether both are the same text, apart from a leading article, hyphens, and the form of a date."""
     if same_text(said, gold) or _written_alike(said, gold):
         return True
+    if same_code(said, gold) or same_street(said, gold) or same_in_greek_capitals(said, gold):
+        return True
     first, second = (_HYPHEN.sub(" ", without_article(text)) for text in (said, gold))
     if "," in second and _LIST.search(first) and (items := _LIST.split(first)) == _LIST.split(second):
         return len(items) > 1
@@ -446,6 +456,10 @@ def _without_remarks(prediction: str, gold: str) -> Iterator[str]:
         return
     if (short := _SHORT_FORM.fullmatch(prediction)) is not None and _stands_for(short["short"], short["long"]):
         yield short["long"]
+    second = _SECOND.search(prediction)
+    if second is not None and not re.search("[0-9]", gold) and second["subject"].casefold() not in PRONOUNS:
+        prediction = prediction[: second.start()]
+        yield prediction
     for _ in range(3):
         behind = _BEHIND.search(prediction)
         if (
@@ -458,6 +472,11 @@ def _without_remarks(prediction: str, gold: str) -> Iterator[str]:
         yield prediction.removesuffix("で")
 
 
+_SECOND = re.compile(
+    r",\s(?:and|und|och|et|y|e|en|og|i|и|a|ve)\s(?P<subject>[^,.;:\d]{2,60}?)\s(?:is|ist|är|est|es|è|é|er|jest|-)\s[0-9]{1,9}\.?\Z",
+    re.IGNORECASE,
+)
+"""A second clause that gives the number of another thing: "and the house number is 12"."""
 _NOT_THE_OTHER = re.compile(
     r";\s(?:it|this|that|he|she)\s(?:is\snot|isn't)\s(?:an?\s)?[^,.;:?!]{1,40}[.!]?\Z|,\s(?:and\s)?(?:not|nicht|pas|não|не|niet|nie|inte|ikke|non|no)\s(?:(?i:an?|the|eine?n?|der|die|das|une?|la|le|el|um|uma|il)\s|(?=[A-ZÀ-ÞЀ-Я0-9\"']))"
     r"[^,.;:?!]{1,40}[.!]?\Z|,?\s?(?:而不是|而非)[^,.;:?!]{1,30}[.!]?\Z"
@@ -523,9 +542,12 @@ def _compare(prediction: str, golds: tuple[str, ...], question: str) -> Verdict:
             masked = _compare(prediction.replace(gold, _MASK), (_MASK,), question)
             if masked.accepted:
                 return right(masked.reason, prediction)
+        if names_date(prediction, gold, question) or _same(asked_in_json(prediction, question), gold):
+            return right("same text", prediction)
         for said in _without_remarks(prediction, gold):
             if _tells(said, gold) or any(
-                _same(one, gold) or _of_one_kind(one, gold, question) for one in _readings(said, "," in gold)
+                _same(one, gold) or _of_one_kind(one, gold, question) or _same(of_the_kind_asked(one, question), gold)
+                for one in _readings(said, "," in gold)
             ):
                 return right("same text", prediction)
         if _filled_in(prediction, gold, question):
