@@ -68,6 +68,8 @@ class Language:
     """A sentence that counts nothing, as a whole; `#` is what is not there."""
     instead: str = ""
     """What leads to the answer behind what is denied: "not A, but B"."""
+    bound: str = ""
+    """What makes the number behind it a bound: "more than"."""
     again: str = ""
     """What announces a second look, which corrects what was said before: "on closer inspection"."""
     but: str = ""
@@ -237,6 +239,8 @@ def any_of(field: str, english: str) -> re.Pattern[str]:
     return re.compile("|".join([*filter(None, words), english]), re.IGNORECASE)
 
 
+BOUND: Final = _of_all("bound")
+"""A pattern of what makes the number behind it a bound, in all languages but English."""
 VERBS: Final = _of_all("verb")
 _NO_ROW: Final = "variant opcija možnosť odgovor odgovorom отговор отговорът верен вариантът atsakymas vastus atbilde"
 OPTION: Final = "|".join(

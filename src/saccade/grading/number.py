@@ -23,6 +23,7 @@ from saccade.grading.base import Compare, Verdict, golds_of, judged, right, unre
 from saccade.grading.clean import folded
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.languages import DOUBT, any_of
+from saccade.grading.measures import in_unit_asked
 from saccade.grading.notation import in_one_notation, scale_asked
 from saccade.grading.quantities import Quantity, numerals, quantity
 from saccade.grading.reckoned import reckoned
@@ -45,7 +46,7 @@ class NumberGrader:
         known = [(text, self._within(text, gold)) for text, gold in golds if gold is not None]
         if not known:
             raise unreadable(task, "number")
-        asked = _Asked(scale_asked(task.question), _READ_OFF.search(task.question) is not None)
+        asked = _Asked(task.question, scale_asked(task.question), _READ_OFF.search(task.question) is not None)
         return _judged(answer, task, lambda prediction: _best(prediction, known, asked))
 
     def _within(self, text: str, gold: Quantity) -> Tolerance:
@@ -153,6 +154,7 @@ def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
 class _Asked:
     """How a question asks for its number."""
 
+    question: str
     scale: int
     read_off: bool
     """Whether it is read off a chart or map, or a population or price, so that "about" hedges nothing."""
@@ -166,7 +168,7 @@ _READ_OFF = any_of("shown", r"\b(?:chart|graph|map|table|diagram|plot|population
 
 
 def _compare(prediction: str, gold: str, tolerance: Tolerance, asked: _Asked) -> Verdict:
-    """Return the verdict on a candidate; `gold` is a text that states one number."""
+    """Return the verdict on a candidate; `gold` is a text that states one number, asked for in a scale or unit."""
     if folded(prediction) == folded(gold):
         return right("same text", prediction)
     answer, target = quantity(prediction), quantity(gold)
@@ -174,6 +176,8 @@ def _compare(prediction: str, gold: str, tolerance: Tolerance, asked: _Asked) ->
         return unread("states no single number", prediction)
     if answer.about and asked.rounds(answer):
         answer = replace(answer, about=False)
+    if target.unit is None:
+        answer = in_unit_asked(answer, asked.question)
     if same_quantity(answer, target, tolerance):
         return right("same number" if tolerance.exact else "within tolerance", prediction)
     scaled = [replace(one, value=one.value / asked.scale) for one in (answer, target)]

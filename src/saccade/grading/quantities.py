@@ -15,7 +15,7 @@ from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.equals import FUNCTIONS, stated
-from saccade.grading.languages import BECAUSE, DOUBT, LANGUAGES, SCALES_ABROAD, counts_nothing, written_in
+from saccade.grading.languages import BECAUSE, BOUND, DOUBT, LANGUAGES, SCALES_ABROAD, counts_nothing, written_in
 from saccade.grading.number_words import foreign_words_as_digits, roman, says_another, with_digits
 
 # Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
@@ -237,13 +237,15 @@ def is_known(word: str) -> bool:
 BOUND_BEFORE = re.compile(
     r"(?:\b(?:more|less|greater|fewer|larger|smaller|higher|lower)(?:\s[a-z]+){0,3}?\sthan|\bas\s(?:many|much|few|little)\sas|\bat\s(?:least|most)|[<>≤≥≠]|\\(?:leq?|geq?|neq?)"
     r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds|before|after|since|until|twice|double|half|(?:root|square|cube|inverse|half)\sof)"
-    r"|超过|超過|多于|多於|少于|少於|不足|不到|至少|最多|最少|\b(?:mehr|weniger)\sals|\b(?:mindestens|höchstens|fast|unter|über)"
-    r"|\b(?:más|menos|mais)\sde|\bal\smenos|\bcasi|\b(?:plus|moins)\sde|\bau\smoins|\bpresque|\bpelo\smenos|\b(?:più|meno)\sdi"
-    r"|\balmeno|\b(?:больше|меньше|более|менее|почти)|\b(?:meer|minder)\sdan|\bponad|\bprawie|\b(?:lebih|kurang)\sdari)\s*$",
+    r"|超过|超過|不足|不到|至少|最多|最少|\b(?:unter|über)|\b(?:plus|moins)\sde|\bponad"
+    rf"|{BOUND})\s*$",
     re.IGNORECASE,
 )
 _BOUND_AFTER = re.compile(
     r"^\s*(?:[<>≤≥≠±]|\\pm\b|\+|-\s?\w|!|\w{0,3}(?:以上|以下|以内|余)|\S{0,2}\s?이[상하]|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
+    r"|(?:[^\W\d_]+\s)?(?:oder|ou|o|или|або|lub|of|eller|nebo|sau|ή|או|vagy|tai|atau|veya|hoặc)\s(?:mehr|weniger|plus|moins|más|menos|mais|più|meno|больше|более|меньше|менее|більше|менше|więcej|mniej|meer|minder|fler|mer|färre"
+    r"|flere|færre|více|méně|mai\s(?:mult|puțin)\w*|περισσότερ\w+|λιγότερ\w+|יותר|פחות|több|kevesebb|enemmän|vähemmän|lebih|kurang)\b"
+    r"|\S{0,3}より(?:多|少|大|小|高|低|長|短)|\S{0,3}보다\s?(?:많|적|크|작|높|낮)|'?[dt][ea]n\s(?:fazla|az|çok|büyük|küçük)\b|\s?\S{0,9}\s?से\s(?:अधिक|ज़्यादा|ज्यादा|कम)|\S{0,6}\s?(?:র|ের)\s(?:বেশি|কম)|\s?\S{0,9}\s?سے\s(?:زیادہ|کم)"
     r"|(?:squared|cubed|plus|minus|factorial)\b|(?:\w+\s)?(?:tercios?|tiers|terzi|terços?|drittel|derden?|tredjedel\w*|quartos?|cuartos?|quarti|halves|thirds|fifths|sixths|sevenths|eighths|ninths|tenths"
     r"|viertel|fünftel|quintos?|cinquièmes?|achtel|sechstel|zehntel|décimos?|dixièmes?|decimi|трет[иь]|четверт[иьей]+|пят[ыаои]+х"
     r"|десят[ыао]\w+|trzecie|czwarte)\b|(?:komma|virgule|coma|vírgula|virgola|запятая|цел(?:ых|ая|ые)|przecinek|virgül|phẩy|koma)\b"
