@@ -272,8 +272,8 @@ def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
     items = [line for line in lines if _ITEM.match(f"{line} ")]
     rest = "\n".join(line for line in lines if line not in items)
     if len(items) > 1 and (again := _LABEL_OF.findall(rest)):
-        ticked = _ticked("\n".join(items), options)
-        return ticked if ticked and set(again) == set(ticked) and not SAID_WRONG.search(rest) else None
+        listed = _ticked("\n".join(items), options)
+        return listed if listed and set(again) == set(listed) and not SAID_WRONG.search(rest) else None
     labels = [found for found in _LABEL_OF.finditer(text) if options.index(found["label"]) is not None]
     signs = list(_SIGN_OF.finditer(text))
     if len(labels) < 2 or len(signs) < len(labels) or len({found["label"] for found in labels}) < len(labels):
