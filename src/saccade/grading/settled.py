@@ -34,9 +34,8 @@ LONGEST: Final = 400
 """Signs of a sentence beyond which it is not read."""
 _DENIED = re.compile(
     DOUBT.pattern
-    + r"|\bor\b|\bfrom\s[a-z]\sto\b|\b(?:(?:all|any(?:one|body|thing)?|every(?:one|body|thing)|each|either) (?:of them )?but"
-    r"|other than"
-    r"|rather than|excluding|opposite"
+    + r"|\bor\b|\bfrom\s[a-z]\sto\b|\b(?:(?:all|any(?:one|body|thing)?|every(?:one|body|thing)|each|either)"
+    r"\s(?:of\sthem\s)?but|other than|rather than|excluding|opposite"
     r"|rul(?:ed?|es|ing) out|eliminated?|excluded?|rejected?|trap|tempting|distractor)\b",
     re.IGNORECASE,
 )
