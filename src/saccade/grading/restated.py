@@ -475,6 +475,11 @@ def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(_ELIDED.sub(" ", text))
 
 
+def telling(text: str) -> list[str]:
+    """Return the words of a text, in any language, that say something of their own."""
+    return _telling(folded(text), True)
+
+
 def _telling(text: str, abroad: bool) -> list[str]:
     """Return the words of a folded text that say something of their own."""
     filling = _ABROAD if abroad else _ENGLISH

@@ -12,6 +12,7 @@ from typing import Final
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.contradicted import contradicts
 from saccade.grading.extract import concluded, in_final_part, without_question
 from saccade.grading.languages import DENIAL, DOUBT, assertion_in_english
 from saccade.grading.restated import concludes, denies, restates, sentences, turns
@@ -81,7 +82,11 @@ class YesNoGrader:
                 said = _by_question(in_final_part(without_question(answer or "", task.question)) or prediction, task)
             if said is None:
                 return unread("says neither yes nor no", prediction)
-            return right("same", prediction) if said == gold else wrong("says the opposite", prediction)
+            if said != gold:
+                return wrong("says the opposite", prediction)
+            whole = in_final_part(without_question(answer or "", task.question)) or prediction
+            taken_back = contradicts(whole, task.question, said)
+            return unread("contradicts itself", prediction) if taken_back else right("same", prediction)
 
         return judged(answer, task, compare, says, prose=True)
 
@@ -149,6 +154,8 @@ def asserts(text: str) -> bool | None:
         return _SINGLE.get(assertion_in_english(words[-1]))  # "enfin non"
     if last is None or _EITHER.search(last["before"]):
         return None
+    if _SAID_BY_OTHERS.search(last["before"]):
+        return None
     if DOUBT.search(last["before"]) and (_UNSURE.search(last["before"]) or not last["before"].endswith(": ")):
         return None  # but "not in every year: no"
     return last["word"] in _YES
@@ -174,6 +181,12 @@ def _without_repeated_verb(plain: str) -> str:
         return plain if _TURNS_REPLY.search(reply["rest"]) else f"no. {reply['rest']}"
     whole = reply["stop"] in ".;!" or (reply["stop"] != "," and not reply["be"])
     return f"yes. {reply['rest']}" if whole and not (turns(reply["rest"]) or denies(reply["rest"])) else plain
+
+
+_SAID_BY_OTHERS = re.compile(
+    r"\b(?:although|even\sthough|at\sfirst|first\s(?:sight|glance)|(?:one|you|people|many|some|others)\s(?:would|might|may|could|will))\b"
+)
+"""What makes the yes or no behind it a first impression, or the word of others: "although one would say yes"."""
 
 
 def _backed(asserted: bool, rest: str) -> bool | None:
