@@ -65,7 +65,11 @@ _BELOW_ZERO = re.compile(
 
 def _negative(match: re.Match[str]) -> str:
     """`8 °C below zero` as `-8 °C`; "minus 8 °C below zero" is neither."""
-    return match[0] if MINUS.search(match.string[: match.start()]) else f"-{match['value']}{match['unit']}"
+    return (
+        match[0]
+        if MINUS.search(match.string[max(0, match.start() - 20) : match.start()])
+        else f"-{match['value']}{match['unit']}"
+    )
 
 
 _DATE = re.compile(
