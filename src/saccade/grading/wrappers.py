@@ -145,7 +145,7 @@ _ENTRY, _COUNT_ENTRY = (
     for keys in (_KEYS, "count|total|result|value")
 )
 _ONLY_ENTRY = re.compile(
-    rf"\s*(?:```\w*\s)?\s*\{{\s*\"\w{{1,40}}\"\s?:\s?(?P<value>{_VALUE})(?:,\s*\"units?\"\s?:\s?\"[^\"]{{1,20}}\")?\s*\}}\s*(?:```\s*)?"
+    rf"\s*(?:```\w*\s+)?\{{\s*\"\w{{1,40}}\"\s?:\s?(?P<value>{_VALUE})(?:,\s*\"units?\"\s?:\s?\"[^\"]{{1,20}}\")?\s*\}}\s*(?:```\s*)?"
 )
 """An object of one pair, whatever its key, and perhaps a unit: `{"mass_g": 250}`."""
 _OBJECT = re.compile(r"\{\s{0,99}[\"'][^\"'\n]{1,60}[\"']\s{0,9}:")
