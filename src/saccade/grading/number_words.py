@@ -160,6 +160,8 @@ def roman(text: str) -> int | None:
 _HAN: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 _HAN_TENS: Final = {"十": 10, "百": 100, "千": 1000}
 _HAN_SIGNS: Final = "".join((*_HAN, *_HAN_TENS))
+_KILO: Final = re.compile(rf"(?<=[0-9十百])(?<![万萬亿億][0-9])\s?千米|(?<=[{_HAN_SIGNS}0-9])\s?千克")
+"""A kilometre or kilogram, whose first sign is no thousand: `320千米`, `三千克`, but not `三千米`."""
 _COUNTERS: Final = (
     "个個只隻条條张張位辆輛件头頭匹棵朵块塊根枚颗顆座架把杯瓶双對对次人名つ本台冊册羽种種层層排组組支枝盏扇间間家步页頁段点點元年月天日岁歲歳"
     "分秒时時小厘米公千克度%万萬亿億円回番"
@@ -289,7 +291,8 @@ _PARTS_ABROAD: Final = re.compile(
 def foreign_words_as_digits(text: str) -> str:
     """Return `text` with the number words of other languages than English as digits, halves and fractions too."""
     if not text.isascii():
-        text = _LARGE.sub(_large, _PARTS_OF.sub(_part_of, text))
+        text = _KILO.sub(lambda match: "公里" if match[0][-1] == "米" else "公斤", _PARTS_OF.sub(_part_of, text))
+        text = _LARGE.sub(_large, text)
         text = _HALF_BEHIND.sub(_and_half, text)
         text = _HAN_NUMBER.sub(_han, text)
         text = _KOREAN_NUMBER.sub(lambda match: str(_KOREAN[match["number"]]), text)

@@ -161,14 +161,14 @@ _TABLE: Final = {
         "ml milliliter millilitre milliliters millilitres": "1/1000",
     },
     "area": {
-        "m² sqm": "1",
-        "cm²": "1/10000",
-        "mm²": "1/1000000",
-        "km²": "1000000",
+        "m² м² sqm": "1",
+        "cm² см²": "1/10000",
+        "mm² мм²": "1/1000000",
+        "km² км²": "1000000",
         "in²": "0.00064516",
         "ft² sqft": "0.09290304",
     },
-    "cubic": {"m³": "1", "cm³": "1/1000000", "mm³": "1/1000000000", "in³": "0.000016387064"},
+    "cubic": {"m³ м³": "1", "cm³ см³": "1/1000000", "mm³ мм³": "1/1000000000", "in³": "0.000016387064"},
     "angle": {
         "° deg degs degree degrees grad grados degrés gradi graus grader derajat độ derece fokos astetta 度 도": "1",
         "градусов градуса градусы градусів градуси stopni stopnie stupňů βαθμοί βαθμούς": "1",
@@ -322,7 +322,9 @@ _NOT_BUT = re.compile(
 """What is named only to be denied: "nicht 5, sondern 4", "4, not 5"."""
 _NUMBERED = re.compile(r"\A(?:no|nr|n°|num)\.?\s(?=[0-9]+\W*\Z)", re.IGNORECASE)
 _UNIT = re.compile(r"°\s?[CcFf]?(?!\w)|[%$€£¥¢]|[^\W\d_]+[²³]?")
-_POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)(?:\s?\^\s?)?\{?(?P<power>[23])\}?(?![0-9.,])")
+_POWER = re.compile(
+    r"(?<![A-Za-zА-я])(?P<unit>[kcdm]?m|[ксдм]?м|in|ft|yd|mi|units?)(?:\s?\^\s?)?\{?(?P<power>[23])\}?(?![0-9.,])"
+)
 _SQUARE = re.compile(r"^(?P<power>square|sq\.?|cubic)\s(?P<unit>[^\W\d_]+)", re.IGNORECASE)
 UNSPACED = re.compile("[\u0980-\u09ff\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SKIPPED = frozenset(
