@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from importlib.util import find_spec
+from os import getpid  # tests replace that of the module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -84,12 +85,12 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    if os.getpid() != _PROCESS:
+    if getpid() != _PROCESS:
         end_child(item, call.excinfo)
     return skipped_without_plugin((yield), call.excinfo, item.path)
 
 
-_PROCESS = os.getpid()
+_PROCESS = getpid()
 
 
 def end_child(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException] | None) -> NoReturn:
