@@ -14,18 +14,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated
+from functools import lru_cache
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from saccade.grading.asked import asked_for, asks_year, strays, told_by_name, told_first
 from saccade.grading.base import Compare, Verdict, golds_of, judged, right, unread, unreadable, wrong
-from saccade.grading.clean import folded
+from saccade.grading.clean import clean, folded
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.languages import DOUBT, any_of
-from saccade.grading.measures import in_unit_asked
 from saccade.grading.notation import in_one_notation, scale_asked
-from saccade.grading.quantities import Quantity, numerals, quantity
+from saccade.grading.quantities import Quantity, Unit, is_known, numerals, quantity, unit_named
 from saccade.grading.reckoned import reckoned
 from saccade.grading.text import Tolerance, number_said, same_quantity
 from saccade.record.task import Task
@@ -177,7 +177,7 @@ def _compare(prediction: str, gold: str, tolerance: Tolerance, asked: _Asked) ->
     if answer.about and asked.rounds(answer):
         answer = replace(answer, about=False)
     if target.unit is None:
-        answer = in_unit_asked(answer, asked.question)
+        answer = _in_unit_asked(answer, asked.question)
     if same_quantity(answer, target, tolerance):
         return right("same number" if tolerance.exact else "within tolerance", prediction)
     scaled = [replace(one, value=one.value / asked.scale) for one in (answer, target)]
@@ -224,3 +224,47 @@ ROUNDED = RoundedGrader()
 ONE_PERCENT = NumberGrader(relative=0.01)
 COUNT = CountGrader()
 YEAR = YearGrader()
+
+
+_HOW_MANY: Final = (
+    r"how\s(?:many|much)|cuánt[oa]s?|combien(?:\sde|\sd')?|wie\s?viele?|quant[oaie]s?|сколько|скільки|ile|hoeveel|kaç|bao\snhiêu|mấy"
+    r"|berapa|كم|چند|کتنے|कितन[ेीा]|কত|hur\smånga|hvor\smange|kolik|câ[tț][ie]|câte|πόσ[αεο][ςι]?|כמה|hány|kuinka\smonta"
+)
+_SQUARED: Final = r"(?P<square>square\s|sq\.?\s|cubic\s)?"
+_ASKED: Final = re.compile(
+    rf"(?<![^\W\d_])(?:in|en|em|i|в|у|w|v|σε|{_HOW_MANY})(?:\s|(?<=')){_SQUARED}(?P<unit>[^\W\d_]+[²³]?)"
+    r"|(?:多少|几|幾|何|몇\s?|单位\s?[:是为]?\s?|單位\s?:?\s?|単位\s?[:は]?\s?|단위\s?:?\s?|กี่\s?)(?P<near>[^\W\d_]{1,7}[²³]?)"
+    r"|[(\[]\s?(?P<bracketed>[^\W\d_]+[²³]?)\s?[)\]]",
+    re.IGNORECASE,
+)
+_NO_UNIT: Final = frozenset("in s a h st nd rd th".split())  # noqa: SIM905
+"""Words that are a unit elsewhere: "in", and letters."""
+_MONEY: Final = ("dollar", "euro", "pound")
+
+
+@lru_cache(maxsize=1024)
+def _units_asked(question: str) -> tuple[Unit, ...]:
+    found = []
+    for match in _ASKED.finditer(clean(question)):
+        word = (match["unit"] or match["bracketed"] or match["near"]).casefold()
+        if match["near"]:
+            word = next((word[:end] for end in range(len(word), 0, -1) if is_known(word[:end])), "")
+        if match["square"]:
+            word = ""
+        if is_known(word) and word not in _NO_UNIT:
+            found.append(unit_named(word))
+    return tuple(dict.fromkeys(found))
+
+
+def _in_unit_asked(answer: Quantity, question: str) -> Quantity:
+    """Return `answer` in the unit of its dimension that the question asks for, if there is one and no other."""
+    unit = answer.unit
+    asked = [one for one in _units_asked(question) if unit is not None and one.dimension == unit.dimension]
+    money = [one for one in _units_asked(question) if one.dimension in _MONEY]
+    if unit is None or unit.dimension == "percent":
+        return answer
+    if unit == unit_named("cents") and money and all(one.factor == 1 for one in money):
+        return replace(answer, value=answer.value / 100, unit=money[0])
+    if len(asked) != 1:
+        return answer
+    return replace(answer, value=answer.value * unit.factor / asked[0].factor, unit=asked[0])

@@ -12,10 +12,9 @@ from typing import Final
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import clean, folded, unwrapped
-from saccade.grading.contradicted import contradicts
-from saccade.grading.extract import concluded, in_final_part, without_question
-from saccade.grading.languages import DENIAL, DOUBT, assertion_in_english
-from saccade.grading.restated import concludes, denies, restates, sentences, turns
+from saccade.grading.extract import concluded, in_final_part, is_corrected, without_question
+from saccade.grading.languages import CONTRAST, DENIAL, DOUBT, LANGUAGES, assertion_in_english, language_of
+from saccade.grading.restated import concludes, denies, restates, sentences, telling, turns
 from saccade.record.task import Task
 
 _YES: Final = frozenset({"yes", "yeah", "yep", "true"})
@@ -85,7 +84,7 @@ class YesNoGrader:
             if said != gold:
                 return wrong("says the opposite", prediction)
             whole = in_final_part(without_question(answer or "", task.question)) or prediction
-            taken_back = contradicts(whole, task.question, said)
+            taken_back = _contradicts(whole, task.question, said)
             return unread("contradicts itself", prediction) if taken_back else right("same", prediction)
 
         return judged(answer, task, compare, says, prose=True)
@@ -233,3 +232,36 @@ def _holds(text: str, question: str) -> bool | None:
 
 
 YES_NO = YesNoGrader()
+
+
+_CLAUSE = re.compile(rf"[,،;:]\s|(?<=[\u3040-\u9fff]),|\s-\s|{CONTRAST}", re.IGNORECASE)
+_THAN: Final = (
+    r"(?<![^\W\d_])(?:than|als|que|чем|ніж|niż|od|dan|än|end|enn|než|decât|από|mint|kuin|hơn"
+    r"|daripada|من|از)(?![^\W\d_])|比"
+)
+_COMPARED = re.compile(rf"(?P<more>[^,.;:?!]{{1,120}}?)(?:{_THAN})(?P<less>[^,.;:?!]{{1,80}})")
+_CLAUSES: Final = 12
+
+
+def _contradicts(text: str, question: str, said: bool) -> bool:
+    """Tell whether a text that says yes (`said`) or no also says the opposite of it in the words of the question."""
+    row = LANGUAGES.get(language_of(f"{question} {text}"))
+    words = row.but if row is not None and row.but else "but|however|actually"
+    but = re.compile(rf"\A(?:{words})(?![^\W\d_]),?\s?", re.IGNORECASE)
+    clauses = [one.strip() for part in sentences(text)[:_CLAUSES] for one in _CLAUSE.split(part)[:_CLAUSES] if one]
+    clauses = [] if is_corrected(text) else [but.sub("", one) for one in clauses]
+    return any(restates(one, question, led=True) == (not said) or (said and _turned(one, question)) for one in clauses)
+
+
+def _turned(clause: str, question: str) -> bool:
+    """Tell whether a clause compares what the question compares, the other way round."""
+    sides = [_COMPARED.search(folded(one)) for one in (question, clause)]
+    if sides[0] is None or sides[1] is None:
+        return False
+    (more, less), (said_more, said_less) = (
+        [frozenset(telling(side[name])) for name in ("more", "less")] for side in sides if side is not None
+    )
+    first, second, said_first, said_second = more - less, less - more, said_more - said_less, said_less - said_more
+    same = (first & said_first) | (second & said_second)
+    foreign = (said_more | said_less) - (more | less)
+    return bool(first & said_second and second & said_first and same) and not foreign
