@@ -258,33 +258,20 @@ def _names(head: str, question: str) -> bool:
     if not name or is_name(name) or _OPERATOR.match(name) or _POINT.match(name):
         return is_name(head) or bool(name)
     plain, asked = _bare(name), _bare(question)
-    if re.search(rf"(?<![A-Za-z0-9_=+*/^-]){re.escape(plain)}(?![A-Za-z0-9_=+*/^-])", asked):
-        return re.fullmatch(r"[a-z]\^.*", plain) is None
-    parts = _CAPITALS.findall(name)
-    return _MEASURE.fullmatch(plain) is not None and bool(parts) and not {*parts} & {*_CAPITALS.findall(question)}
+    known = re.search(rf"(?<![A-Za-z0-9_=+*/^-]){re.escape(plain)}(?![A-Za-z0-9_=+*/^-])", asked)
+    return known is not None and re.fullmatch(r"[a-z]\^.*", plain) is None
 
 
 _OPERATOR = re.compile(
     r"(?:\\?det|\\?dim|tr)\b|[∇∫∬∮∑∏]|\\nabla|\\(?:i?int|oint|sum|prod|lim)(?![A-Za-z])|[A-Z]\^\{?(?:-1|T)\}?\Z"
     r"|[A-Z]_?\{?\s?(?:△|\\triangle)\s?[A-Z]{3}\}?\Z|[A-Za-z]_\{[^{}=]{1,24}\}\Z"
 )
-_CAPITALS = re.compile(r"[A-Z]+(?:_?[0-9])?|(?<![A-Za-z])[uvwz](?![A-Za-z])")
-_ENTRY: Final = r"[A-Z]{1,3}(?:_?[0-9])?(?:\([a-z]\))?"
-_MEASURE = re.compile(rf"{_ENTRY}[/:]{_ENTRY}|frac\{{{_ENTRY}\}}\{{{_ENTRY}\}}|[|‖]+(?:{_ENTRY}|[uvwz])[|‖]+")
-"""A ratio or a norm, which is asked for where the question names no part of it."""
-_GREEK: Final = {"θ": "theta", "α": "alpha", "β": "beta", "γ": "gamma", "φ": "phi", "ϕ": "phi", "ω": "omega"}
 
 
 def _bare(text: str) -> str:
-    """Return a formula or question without spaces, backslashes, and brackets of functions."""
-    text = clean(text).replace("$", "").replace("\\angle", "∠").replace("\\cdot", "·").replace("\\dfrac", "\\frac")
-    text = re.sub(r"\\frac\s?\{([^{}]{1,40})\}\{([^{}]{1,40})\}", r"\1/\2", text.replace("‖", "|"))
-    text = re.sub(r"\\(?:vec|overrightarrow|overline)\s?\{?\s?([A-Za-z]{1,2})\s?\}?", r"\1", text).replace("_", "")
-    for letter, name in _GREEK.items():
-        text = text.replace(f"\\{name}", letter)
-    text = re.sub(r"(sin|cos|tan|cot|log|ln)\s?\(\s?([\w∠]{1,9})\s?\)", r"\1 \2", text.replace("\\", ""))
-    text = re.sub(r"(?<![A-Za-z])(c?)tg(?![A-Za-z])", lambda found: "cot" if found[1] else "tan", text)
-    return tight(re.sub(r"(sin|cos|tan|cot|log|ln)\s", r"\1", text))
+    """Return a formula or question without backslashes, braces, and brackets of functions: `\\sin(A)` is `sinA`."""
+    text = re.sub(r"[\\${}_]", "", clean(text))
+    return tight(re.sub(r"(sin|cos|tan|cot|log|ln)\s?\(?\s?([\w∠]{1,9})\)?", r"\1\2", text))
 
 
 def _spellings(formula: str) -> Iterator[str]:
