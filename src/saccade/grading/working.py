@@ -269,7 +269,7 @@ _OPERATOR = re.compile(
 
 
 def _bare(text: str) -> str:
-    """Return a formula or question without backslashes, braces, and brackets of functions: `\\sin(A)` is `sinA`."""
+    """Return a formula or question without braces, spaces behind functions, and their brackets: `sin(A)` is `sinA`."""
     text = re.sub(r"[\\${}_]", "", clean(text))
     return tight(re.sub(r"(sin|cos|tan|cot|log|ln)\s?\(?\s?([\w∠]{1,9})\)?", r"\1\2", text))
 
