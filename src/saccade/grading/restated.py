@@ -44,23 +44,7 @@ _ENGLISH: Final = frozenset(
     printed painted drawn recorded occurred observed one ones
     """.split()  # noqa: SIM905
 )
-_ABROAD: Final = (
-    common_words()
-    | _ENGLISH
-    | frozenset(
-        """
-    cuya cuyo dont unos unas esta estos estas ese esa están al ella ellos figura gráfica gráfico muestra mostrada
-    mostrado afirmación aparece cet ces elle ils elles aux qui ne t affirmation voit einem einer dieser diese dieses
-    sie am sig zich haben steht aussage abgebildet dargestellt abgebildeten dargestellte dargestellten sieht uns umas
-    estão dos nas nos ele ela esse essa isso uno dello dei delle sul sulla questo questa raffigurato raffigurata deze
-    dit wordt этот эта эти он она они рисунке фото ли утверждение изображен изображена показан указан указана цей ця
-    рисунку ten ta rysunku czy denne dette har dır dir mı mi mu mü mıdır midir mudur müdür şekildeki resimdeki
-    görüntüdeki şekilde một ngọn phải bức cây ialah itu merupakan apakah هذا هذه هل الصورة آیا यह क्या זה זו האם מופיע
-    סמל ez ábrán rajzon kuva onko ο οι στο 그림의 그림에서 사진 이 그 것은 이것은 있습니다 있다 입니다 것이 사진에서
-    있습니까 있지 있 été war waren fue era foi stato stata был была было были był była było
-    """.split()  # noqa: SIM905
-    )
-)
+_ABROAD: Final = (common_words() | _ENGLISH).union(*(row.glue.split() for row in LANGUAGES.values()))
 """Words that say nothing of their own: articles, pronouns, copulas, prepositions of place, and names of the picture."""
 _FILLING_SIGNS = re.compile(
     r"(?:从|根据)?(?:图片|照片|画面|图像|图)(?:[中里上]|可知|可见|所示|显示)?|[的了为这那该个它其些着]|这是|属于|请问|(?:い|あり)ますか|(?<=[てで])います|一[个個只隻头頭条條张張辆輛座匹位棵把]|\A(?:答|解):?|(?<!不)是(?!否)|是否|是不是|有没有|吗|呢|正在|目前|现在|此时|此刻|\A(?:说明|說明|表明|可见|可見|意味着|显示|顯示)"
@@ -77,11 +61,12 @@ _NOT: Final = frozenset(
 _NOT_ANY: Final = frozenset(
     """
     ningún ninguna ninguno aucun aucune nessun nessuna nenhum nenhuma żaden żadna żadne ни
+    neither nor weder noch né ani nici ούτε varken hverken
     """.split()  # noqa: SIM905
 )
 _WORD_NOT = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted((*_NOT, *_NOT_ANY), key=len, reverse=True))})(?![^\W_])")
 _NOT_SIGNS = re.compile(
-    r"不是|并不是?|并非|没有|沒有|[不没沒非无無未]|(?:では|じゃ)(?:ありません|な(?:い|く)(?:です)?)|ありません|いません|ません|ない|なし|ไม่(?:ใช่)?"
+    r"不是|并不是?|并非|没有|沒有|[不没沒非无無未]|(?:では|じゃ)(?:ありません|な(?:い|く)(?:です)?)|でもなく|ありません|いません|ません|ない|なし|ไม่(?:ใช่)?"
     r"|(?:지\s?)?(?:않|못)[가-힣]*|아(?:닙|니)[가-힣]*|없[가-힣]*"
 )
 _A_NOT_A = re.compile(r"([\u3400-\u9fff])[不没沒]\1")

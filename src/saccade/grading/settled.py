@@ -16,6 +16,8 @@ from saccade.grading.languages import (
     DOUBT,
     INSTEAD,
     NOT_THE_OTHER,
+    ONLY,
+    common_words,
     without_seeming,
     written_in,
 )
@@ -97,40 +99,29 @@ def _not_but(prediction: str, options: AnswerOptions) -> int | None:
         others = options.mentioned_by_text(head, alone=False)
         others |= {index for name in _LONE.findall(head) if (index := options.index(name)) is not None}
         alone = _LONE.fullmatch(said.strip("()"))
-        index = options.index(alone[0]) if alone else options.named(_LEADS.sub("", said))
+        index = options.index(alone[0]) if alone else options.named(_without_small_words(said))
         if index is None or not others or others & options.doubles(index):
             continue
-        denied = _NOT_FIRST.search(head if spot["but"] else prediction[: spot.end()])
+        denied = denies(head if spot["but"] else prediction[: spot.end()])
         open_ = DOUBT.search(options.without_texts(rest)) or options.mentioned_by_text(rest) - {index}
-        return None if denied is None or _ONLY.search(head) or _HEDGES.search(head) or open_ else index
+        return None if not denied or _NOT_ONLY.search(head) or _HEDGES.search(head) or open_ else index
     return None
+
+
+def _without_small_words(said: str) -> str:
+    """Drop what may lead to a text: "it is the horse" is "horse", "du basalte" is "basalte"."""
+    words = re.sub(r"\Ad'|\Ait's\s", "", said, flags=re.IGNORECASE).split(" ")
+    while len(words) > 1 and words[0].casefold() in common_words():
+        words.pop(0)
+    return " ".join(words)
 
 
 _BUT = re.compile(
     rf"(?P<but>,?\s?(?:{INSTEAD}),?\s?|,\s(?:it's|it\sis)\s)|(?:では|でも|じゃ)なく(?:て)?,?\s?|[이가도]?\s?아니(?:라|고),?\s|(?<!\w)değil(?:dir)?,?\s",
     re.IGNORECASE,
 )
-_NOT_FIRST = re.compile(
-    r"(?<!\w)(?:(?:is|was|are)?n't|not|neither|nor|nicht|keine?[nmrs]?|weder|ni|pas|no|non|né|não|nem|не|ни|не\sє|ні|nie|ani|niet|geen|noch|inte|varken|ej"
-    r"|ikke|hverken|ei|eikä|nem|sem|není|ne|nu|nici|δεν|ούτε|όχι|לא|không|bukan|tidak|si|hindi|değil(?:dir)?|ليس|ليست|لا|نه|نیست|نہیں|नहीं|নয়|না)(?!\w)"
-    r"|不是|并非|並非|なく|아니|ไม่ใช่",
-    re.IGNORECASE,
-)
-_ONLY = re.compile(
-    r"(?<!\w)(?:only|just|merely|nur|bloß|lediglich|solo|sólo|solamente|únicamente|seulement|uniquement|apenas|somente|soltanto|solamente|только|лишь"
-    r"|тільки|лише|tylko|jedynie|alleen|slechts|bara|endast|kun|csak|vain|ainoastaan|jen|pouze|doar|numai|μόνο|רק|sadece|yalnızca|chỉ|hanya|فقط"
-    r"|केवल|सिर्फ|শুধু)(?!\w)|[只仅僅]|だけ|のみ|만\s?아니",
-    re.IGNORECASE,
-)
-_HEDGES = re.compile(
-    r"\b(?:sure|certain|clear|know|if|may|would|seems?|appears\sto|looks|scheint|parece|semble|sembra|кажется|sicher|seguro|sûr|certo|уверен)\b|确定|清楚",
-    re.IGNORECASE,
-)
-_LEADS = re.compile(
-    r"\A(?:it's|it\sis|is|actually|es\sist|es|ist|um|c'est|plutôt|d'|des?|du|de\sla|è|é|di|это|є|jest|to|het\sis|een|det\sär|är|det\ser|er|on|egy|az?|je|este|είναι"
-    r"|the|of|from|in|im|em|en|na|no|dem|den|der|einem?r?n?)\s(?=\S)|\Ad'",
-    re.IGNORECASE,
-)
+_NOT_ONLY = re.compile(rf"\b(?:only|just|merely)\b|(?<!\w)(?:{ONLY})(?!\w)|[只仅僅]|だけ|のみ|만\s?아니", re.IGNORECASE)
+_HEDGES = re.compile(r"\b(?:sure|certain|clear|know|if|may|would|seems?|appears\sto|looks)\b", re.IGNORECASE)
 _LONE = re.compile(r"(?<![^\W_])[A-Z](?![^\W_])")
 
 
