@@ -61,7 +61,7 @@ _NOT: Final = frozenset(
 _NOT_ANY: Final = frozenset(
     """
     ningún ninguna ninguno aucun aucune nessun nessuna nenhum nenhuma żaden żadna żadne ни
-    neither nor weder noch né ani nici ούτε varken hverken
+    neither nor weder noch ni né ani nici ούτε varken hverken
     """.split()  # noqa: SIM905
 )
 _WORD_NOT = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted((*_NOT, *_NOT_ANY), key=len, reverse=True))})(?![^\W_])")

@@ -1,7 +1,8 @@
 """Find the option on which a short sentence settles: "It is C", "not A, it is C", "es handelt sich um einen Vogel".
 
-Sentences that deny or hedge, or name several options, settle on none. Of several clauses the one counts that says again
-what the question asks.
+Four readers are asked in turn, and the first that finds an option decides: the sentence says yes or no, as an option
+does; it denies others and names one ("not A but B"); it rules others out ("which leaves B"); it names one by letter or
+text, or states one at its end, and denies nothing. A sentence that hedges, or names several, settles on none.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from saccade.grading.extract import concluded
 from saccade.grading.languages import (
     BECAUSE,
     DENIAL,
@@ -46,13 +48,6 @@ _CHOSEN_LETTER = re.compile(
     r"(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
     re.IGNORECASE,
 )
-_ENDS_IN_LETTER = re.compile(
-    r"(?!.*\b(?:trap|tempting|distractor|worst|least|odd|opposite)\b)(?:\A(?:so|therefore|thus|hence|следовательно|значит|поэтому|итак|таким\sобразом|donc|also|somit|folglich|por\s(?:lo\s)?tanto|portanto|logo|quindi|dunque"
-    r"|zatem|więc|dus|jadi|vậy|maka|tehát|altså|alltså|takže|deci|άρα|לכן|إذن|لذلك|بنابراین)\b(?:(?!(?-i:[A-Z])(?![^\W\d_])).)*[\s(]|\A(?:(?!(?-i:[A-Z])(?![^\W\d_])).)*(?::|->|→)\s?[(\[]?)"
-    r"(?-i:([A-Z]))[)\]]?\W*",
-    re.IGNORECASE | re.DOTALL,
-)
-"""A conclusion that ends in a letter: "Следовательно, ближе точка B", "so the current falls: B"."""
 _LETTER_FIRST = re.compile(
     r"^(?:so|thus|hence|therefore)?[,\s]*(?:only\s)?(?:option\s)?([A-Z])\s(?:fits|matches|works|remains"
     r"|(?:is|must\sbe|has\sto\sbe|seems|looks)\s(?:to\sbe\s)?(?:the\s)?(?:(?:correct|right|best)\s?)?(?:answer|option|choice|one)?)\W*$",
@@ -120,7 +115,7 @@ _BUT = re.compile(
     rf"(?P<but>,?\s?(?:{INSTEAD}),?\s?|,\s(?:it's|it\sis)\s)|(?:では|でも|じゃ)なく(?:て)?,?\s?|[이가도]?\s?아니(?:라|고),?\s|(?<!\w)değil(?:dir)?,?\s",
     re.IGNORECASE,
 )
-_NOT_ONLY = re.compile(rf"\b(?:only|just|merely)\b|(?<!\w)(?:{ONLY})(?!\w)|[只仅僅]|だけ|のみ|만\s?아니", re.IGNORECASE)
+_NOT_ONLY = re.compile(rf"(?<!\w)(?:only|just|merely|{ONLY})(?!\w)|[只仅僅]|だけ|のみ|만\s?아니", re.IGNORECASE)
 _HEDGES = re.compile(r"\b(?:sure|certain|clear|know|if|may|would|seems?|appears\sto|looks)\b", re.IGNORECASE)
 _LONE = re.compile(r"(?<![^\W_])[A-Z](?![^\W_])")
 
@@ -189,15 +184,22 @@ IN_BRACKETS = re.compile(r"[(\[]\s?(?:[^\W\d_]+\s)?([A-Z])\s?[)\]]")
 def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
     """Return the options whose letters occur where a sentence settles on one."""
     text = prediction.strip()
-    spots = [
-        *_CHOSEN_LETTER.finditer(text),
-        *filter(None, (_LETTER_FIRST.match(text), _ENDS_IN_LETTER.fullmatch(text))),
-    ]
+    spots = [*_CHOSEN_LETTER.finditer(text), *filter(None, (_LETTER_FIRST.match(text), _closing_letter(text)))]
     spots += [other for spot in spots if (other := _FURTHER.match(text, spot.end())) is not None]
     found = {options.index(next(filter(None, spot.groups()))) for spot in spots}
     return {index for index in found if index is not None} or None
 
 
+def _closing_letter(text: str) -> re.Match[str] | None:
+    """Return the only letter of a conclusion, at its end: "Следовательно, ближе точка B", "it falls: B"."""
+    found = _AT_END.search(text)
+    if found is None or len(_LONE.findall(text)) > 1 or _NOT_MEANT.search(text):
+        return None
+    return found if found[0][0] in ":>→" or concluded(f". {text}") else None
+
+
+_AT_END = re.compile(r"(?:[:>→]\s?|[\s(])[(\[]?([A-Z])[)\]]?\W*\Z")
+_NOT_MEANT = re.compile(r"\b(?:trap|tempting|distractor|worst|least|odd|opposite)\b", re.IGNORECASE)
 _OPPOSITE = re.compile(
     r"\b(?:below|under|less|fewer|smaller|lower|outside|(?:dar)?unter|weniger|kleiner|menos|menor|debajo|moins|sous|meno|sotto|меньше|ниже|под|other)"
     r"|[低小少下]",
