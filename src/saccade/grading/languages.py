@@ -241,6 +241,14 @@ def any_of(field: str, english: str) -> re.Pattern[str]:
     return re.compile("|".join([*filter(None, words), english]), re.IGNORECASE)
 
 
+TRUE: Final = "|".join(
+    {
+        (r"\b" if row.spaced else "") + pair.partition("=")[2]: None
+        for row in LANGUAGES.values()
+        for pair in filter(None, alternatives(row.untrue))
+    }
+)
+"""A pattern of what says of a statement that it is true, in all languages but English."""
 BOUND: Final = _of_all("bound")
 """A pattern of what makes the number behind it a bound, in all languages but English."""
 VERBS: Final = _of_all("verb")

@@ -55,7 +55,6 @@ _LETTER_FIRST = re.compile(
 )
 _FURTHER = re.compile(r"\s*[,/&+]\s*(?:and\s|or\s)?[(\[]?([A-Z])(?![\w'])")
 _BECAUSE = re.compile(r"[,.]?\s(?:because|since)\s", re.IGNORECASE)
-_REASON = re.compile(r"[,.]?\s(?:because|since)\s|(?<=[A-Za-z][)]):\s", re.IGNORECASE)
 
 
 def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
@@ -142,7 +141,7 @@ def _named(prediction: str, options: AnswerOptions) -> int | None:
     one = lettered is not None and len(lettered) == 1
     found = options.mentioned(_BECAUSE.split(prediction)[0] if one else prediction) | (lettered or set())
     if one and TAKEN_BACK.search(prediction) is None:
-        prediction = _REASON.split(prediction)[0]  # a reason may deny the others
+        prediction = _BECAUSE.split(prediction)[0]  # a reason may deny the others
     rest = options.without_texts(prediction)
     if _DENIED.search(rest) is not None or speaks_of_less(rest, options):
         return None
@@ -155,10 +154,8 @@ def _named(prediction: str, options: AnswerOptions) -> int | None:
 def _stated(prediction: str, options: AnswerOptions) -> int | None:
     """Return the one option that a sentence states, whole or at its end: "es handelt sich um einen Vogel (B)"."""
     said = _BECAUSE_THERE.split(prediction.strip(), maxsplit=1)[0]
-    fits = _FITS.fullmatch(said)
     stated = [part for one in statements(said) for part in (one, re.split(r"[,;(]\s", one)[0])]
-    found = [options.named(one) for one in (*stated, *([fits["said"]] if fits else ()))]
-    meant = {index for index in found if index is not None}
+    meant = {index for one in stated if (index := options.named(one)) is not None}
     if not meant:
         verbless = bare(VERB_LAST.sub("", said))
         meant = {index for index in range(len(options.texts)) if options.ends(verbless, index)}
@@ -173,10 +170,6 @@ def _stated(prediction: str, options: AnswerOptions) -> int | None:
     return None if others - options.doubles(index) else index
 
 
-_FITS = re.compile(
-    r"(?P<said>[^,;:]{1,80}?)\s(?:(?:best\s)?(?:matches|fits|completes|illustrates)|corresponds|is\s(?:the\s)?(?:correct|right|best))\b[^,;:]*",
-    re.I,
-)
 _BECAUSE_THERE = re.compile(rf"(?:,\s?|\s?(?=[^\x00-\x7f]))(?:{BECAUSE})|,?\s(?:because|since)\s", re.IGNORECASE)
 IN_BRACKETS = re.compile(r"[(\[]\s?(?:[^\W\d_]+\s)?([A-Z])\s?[)\]]")
 
