@@ -82,21 +82,9 @@ _ALL: Final = frozenset(
     都 全 均 每 只 各 両 모든 모두 둘
     """.split()  # noqa: SIM905
 )
-_INDEFINITE: Final = frozenset(
-    """
-    a an ein eine einen un una une um uma uno een en ett et egy bir
-    """.split()  # noqa: SIM905
-)
-PRONOUNS: Final = frozenset(
-    """
-    it they he she there this these those that i we es sie er il elle ils elles это
-    """.split()  # noqa: SIM905
-)
-_BY: Final = frozenset(
-    """
-    by von vom par por door av af przez da από
-    """.split()  # noqa: SIM905
-)
+_INDEFINITE: Final = frozenset("a an ein eine einen un una une um uma uno een en ett et egy bir".split())  # noqa: SIM905
+PRONOUNS: Final = frozenset("it they he she there this these those that i we es sie er il elle ils elles это".split())  # noqa: SIM905
+_BY: Final = frozenset("by von vom par por door av af przez da από".split())  # noqa: SIM905
 _SIDES = re.compile(
     r"\b(?:left|right|above|below|behind|front|under|over|next|than|before|after|between|inside|to|links|rechts|über|unter|neben"
     r"|hinter|vor|als|izquierda|derecha|encima|debajo|detrás|delante|más|menos|gauche|droite|dessus|dessous"
@@ -373,19 +361,7 @@ _SUBJECT = re.compile(
     r"\b(?:the|an?|his|her|its|their|th(?:is|at|ese|ose))\s(?P<head>(?:(?!(?:the|of|o[nr]|in|at|with|to|that|which|who|by|worn|held|\w{3,20}(?:ed|ing))\b)[^\W_][^\s,;:]*\s){1,5})"
     r"(?:(?:the|of|on|in|at|with|to|worn|held|\w{3,20}(?:ed|ing))\s[^,;:]{1,60}\s)?(?:is|are|was|were|looks?|appears?|seems?)(?:\s(?:to\sbe|an?|the|very|bright|dark|light))*\s*\Z"
 )
-_ANYTHING: Final = (
-    "answer",
-    "colour",
-    "color",
-    "object",
-    "thing",
-    "item",
-    "vehicle",
-    "animal",
-    "shape",
-    "material",
-    "pattern",
-)
+_ANYTHING: Final = tuple("answer colour color object thing item vehicle animal shape material pattern".split())  # noqa: SIM905
 
 
 def completes(sentence: str, gold: str, question: str) -> bool:
@@ -480,11 +456,7 @@ _PLAIN: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words for how a thing looks, before its name: "a red kite" is a kite."""
-_DEGREES: Final = frozenset(
-    """
-    er est st r ere eren less siz suz sız süz ton
-    """.split()  # noqa: SIM905
-)
+_DEGREES: Final = frozenset("er est st r ere eren less siz suz sız süz ton".split())  # noqa: SIM905
 
 
 def _place(words: Sequence[str], among: Sequence[str]) -> int:

@@ -73,7 +73,8 @@ def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
     if meant is None:
         return None
     index = words.index(meant)
-    return index if options.mentioned(prediction) <= options.doubles(index) else None
+    named = options.mentioned(prediction) | (_chosen_letters(prediction, options) or set())
+    return index if named <= options.doubles(index) else None
 
 
 @lru_cache
