@@ -117,6 +117,12 @@ _AS_SAID = re.compile(
     re.IGNORECASE,
 )
 """What makes the rest of a sentence the word of someone, a condition or a first impression."""
+_STATES = re.compile(
+    r"(?:the|a|an|this|these|those|both|all|its|his|her|their|i|we|it|they|he|she|one|der|die|das|ein|eine|es|er|sie|le|la|les"
+    rf"|ses|un|une|el|los|las|su|sus|o|a|os|as|il|lo|gli)\b|[0-9а-яё{_UNSPACED}가-힣]|l'",
+    re.IGNORECASE,
+)
+"""How a clause that states a fact begins, before another one that concludes."""
 _UNSPACED_SIGN = re.compile(f"[{_UNSPACED}]")
 _ASKS = re.compile(rf"{_A_NOT_A.pattern}|吗|是否|(?:です|ます|でしょう)か")
 _BUT_IN_ENGLISH: Final = "but|however|actually|although|though|yet|wait|while|whereas"
@@ -143,6 +149,12 @@ def concludes(sentence: str) -> Iterator[tuple[str, bool]]:
         units = [whole, _REASON.sub("", whole)]
         if len(clauses) > 1 and not any(turns(one) or _AS_SAID.search(one) for one in clauses[1:]):
             units.append(clauses[0])
+        if (
+            len(clauses) > 1
+            and _STATES.match(whole)
+            and not any(turns(one) or _AS_SAID.search(one) for one in clauses[:-1])
+        ):
+            units.append(clauses[-1])
         for plain in dict.fromkeys(units):
             if plain.strip():
                 yield plain, led or plain != whole
@@ -443,6 +455,8 @@ def alike(first: str, second: str) -> bool:
     if "\uac00" <= first[0] <= "\ud7a3":
         return common >= 2
     ends = {first[common:], second[common:]}
+    if "а" <= first[0] <= "ё" and common == 3 and max(map(len, ends)) == 1:
+        return True
     if first[0].isdigit() or common < 4 or any(len(end) > 3 or end in _DEGREES for end in ends):
         return False
     return 3 * common >= 2 * max(len(first), len(second))

@@ -1,8 +1,9 @@
 """Find the option on which a short sentence settles: "It is C", "not A, it is C", "es handelt sich um einen Vogel".
 
-Four readers are asked in turn, and the first that finds an option decides: the sentence says yes or no, as an option
+Five readers are asked in turn, and the first that finds an option decides: the sentence says yes or no, as an option
 does; it denies others and names one ("not A but B"); it rules others out ("which leaves B"); it names one by letter or
-text, or states one at its end, and denies nothing. A sentence that hedges, or names several, settles on none.
+text, or states one at its end, and denies nothing; it says of one what is asked. A sentence that hedges, or names
+several, settles on none.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from saccade.grading.languages import (
     written_in,
 )
 from saccade.grading.options import AnswerOptions
-from saccade.grading.restated import denies
+from saccade.grading.restated import denies, fills_in, sentences
 from saccade.grading.text import VERB_LAST, bare, statements
 from saccade.grading.yes_no import asserts
 
@@ -62,7 +63,7 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     if len(prediction) > LONGEST:
         return None
     prediction = without_seeming(prediction)
-    readers = (_yes_or_no, _not_but, _remaining, _named)
+    readers = (_yes_or_no, _not_but, _remaining, _named, _filling)
     return next((index for read in readers if (index := read(prediction, options)) is not None), None)
 
 
@@ -150,6 +151,14 @@ def _named(prediction: str, options: AnswerOptions) -> int | None:
     if found and len({options.words[index] or str(index) for index in touched}) == 1:
         return min(found)
     return _stated(prediction, options)
+
+
+def _filling(prediction: str, options: AnswerOptions) -> int | None:
+    """Return the option of which the last sentence says what is asked: "Das Pferd steht dem Zaun am nächsten"."""
+    *before, last = sentences(prediction) or [""]
+    found = [index for index, text in enumerate(options.texts) if fills_in(last, text, options.question)]
+    named = options.mentioned_by_text(last, alone=False)
+    return found[0] if len(found) == 1 and named <= {found[0]} and not any(map(_HEDGES.search, before)) else None
 
 
 def _stated(prediction: str, options: AnswerOptions) -> int | None:

@@ -14,7 +14,7 @@ from saccade.grading.base import Verdict, gold_of, judged, right, unread, unread
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import concluded, in_final_part, is_corrected, without_question
 from saccade.grading.languages import CONTRAST, DENIAL, DOUBT, LANGUAGES, assertion_in_english, language_of
-from saccade.grading.restated import concludes, restates, sentences, telling, turns
+from saccade.grading.restated import concludes, denies, restates, sentences, telling, turns
 from saccade.record.task import Task
 
 _YES: Final = frozenset({"yes", "yeah", "yep", "true"})
@@ -118,6 +118,7 @@ def asserts(text: str) -> bool | None:
     plain = assertion_in_english(
         re.sub(r"\A(?:so|therefore|thus|hence),?\s(?=(?:yes|no|it|th(?:e|is|at))\b)", "", plain)
     )
+    plain = _without_repeated_verb(plain)
     plain = _OTHER_WORDS.sub(lambda match: "yes" if match["yes"] or match["yes_"] or match["yes__"] else "no", plain)
     if plain in _SINGLE:
         return _SINGLE[plain]
@@ -150,6 +151,28 @@ def asserts(text: str) -> bool | None:
     if DOUBT.search(last["before"]) and (_UNSURE.search(last["before"]) or not last["before"].endswith(": ")):
         return None  # but "not in every year: no"
     return last["word"] in _YES
+
+
+_REPLY = re.compile(
+    r"(?:it|he|she|they|there)\s(?:(?P<be>is|are|was|were|has|have|had)|does|do|did|can|will)(?P<no>\snot|n't)?"
+    r"(?P<stop>[.;!:,]|\s-)\s(?P<rest>.+)",
+    re.DOTALL,
+)
+_TURNS_REPLY = re.compile(r"\b(?:but|however|although|though|yet|wait|actually|still|yes|true)\b")
+
+
+def _without_repeated_verb(plain: str) -> str:
+    """Write a reply that repeats the verb of its question as yes or no: "it does: …", "they are not, …".
+
+    "It is: closed" and "it does, however, …" are no such replies.
+    """
+    reply = _REPLY.fullmatch(plain)
+    if reply is None:
+        return plain
+    if reply["no"]:
+        return plain if _TURNS_REPLY.search(reply["rest"]) else f"no. {reply['rest']}"
+    whole = reply["stop"] in ".;!" or (reply["stop"] != "," and not reply["be"])
+    return f"yes. {reply['rest']}" if whole and not (turns(reply["rest"]) or denies(reply["rest"])) else plain
 
 
 _SAID_BY_OTHERS = re.compile(
