@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from saccade.grading.clean import clean, tight, unwrapped
-from saccade.grading.equals import FUNCTIONS, NAME, SIGNS, cut, is_name, spelt
+from saccade.grading.equals import FUNCTIONS, NAME, SIGNS, cut, is_name, is_worked, spelt
 from saccade.grading.extract import concluded
 from saccade.grading.formula import read_formula, same_formula
 from saccade.grading.languages import BECAUSE, DOUBT
@@ -39,8 +39,19 @@ _SHORT_WORDS: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 _UNIT_WORDS: Final = frozenset(("unit", "units", "square", "cubic", "sq"))
+_ABROAD: Final = {
+    **dict.fromkeys(("سم", "см", "厘米", "公分", "सेमी", "センチメートル", "센티미터"), "cm"),
+    **dict.fromkeys(("м", "م", "米", "मीटर", "メートル", "미터"), "m"),
+    **dict.fromkeys(("мм", "مم", "毫米"), "mm"),
+    **dict.fromkeys(("br", "birim", "ед", "од", "单位", "單位", "단위"), "units"),
+}
+_UNIT_ABROAD = re.compile(
+    r"(?<=[0-9)}π\s])(?:(?P<square>平方|वर्ग|кв\.?|квадратных)|(?P<cubic>立方|घन|куб\.?))?\s?"
+    rf"(?P<unit>{'|'.join(_ABROAD)})(?![^\W\d_])"
+)
 _UNIT_IN_BRACKETS = re.compile(r"(?<=[0-9πi}])\s?\((?P<unit>(?:[cdkm]m|m|kg|ft|in)(?:\^[23])?)\)")
 _REMARK = re.compile(r"\s\((?=[^()]{0,200}(?<![^\W\d_])(?<!\\)[^\W\d_]{3})[^()]{1,200}\)")
+_OPEN_PAIR = re.compile(r"([\]\[])([^\]\[();]{1,40});([^\]\[();]{1,40})([\]\[])")
 _SENTENCE = re.compile(
     r"\n|(?<=[^\s.][.!?])(?<!\b[Aa]pprox\.)(?<!\bsq\.)(?<!\bcu\.)(?<!\bca\.)"
     r"(?:\s+(?=[^\Wa-z_]|[($\\∴])|(?<=[a-z]{3}\.)\s+(?=[0-9]))|∴|(?<=[\u3040-\ud7a3]\.)\s?"
@@ -69,9 +80,14 @@ _RELATION = re.compile(f"[{SIGNS}]")
 _NUMBER = re.compile(r"-?[0-9.,]+")
 _ONLY_SAYS = re.compile(r"\s*|(?:(?!\sand\b|\sis\b|[,;:]).)*\sis\s", re.DOTALL)
 _POINT = re.compile(r"\A(?:[A-Z]'{0,2}(?:_?[0-9])?|[a-z])?\s?(?=[(\[⟨][^()\[\]]*[,;|][^()\[\]]*[)\]⟩]\Z)")
+_RATIO = re.compile(
+    r"(?<!from\s)(?<!von\s)(?<!de\s)(?<!da\s)(?<!от\s)(?<![0-9.从從/=:-]\s)(?<![0-9.,从從/=:-])([1-9][0-9]{0,5})"
+    r"\s?(?:to|zu|para|per|su|a|à|к|do|ke|til|till|tot|na|对|對|比|대)\s?([1-9][0-9]{0,5})[\s.]*\Z"
+)
 
 _PAIR = re.compile(r"[(\[⟨].*[)\]⟩]")
 _REASON = re.compile(rf",?\s(?:because|since|as|for|{BECAUSE})\s.*\Z", re.IGNORECASE | re.DOTALL)
+_WHERE = re.compile(r",?\s(?:for|where|when|with|at|für|mit|bei|pour|para|con|per|при|для|dla)\s")
 _SIDEWAYS = re.compile(
     r"(?:(?:paral|perpend|senkrecht|ort[ho]+gon|парал|перпенд|平行|垂直|평행|수직|song\ssong|vuông|sejajar|tegak|समांतर|लंब|متواز|عمود"
     r"|prostopad|równoleg|kolm|rovnob).{0,12}"
@@ -95,21 +111,31 @@ def conclusions(text: str, question: str, named: bool) -> Iterator[str]:
     while len(sentences) > 1 and _CHECK.match(sentences[-1]):
         sentences.pop()
     last = _REASON.sub("", sentences[-1].replace("等可能", "")) if sentences else "?"
+    if (worked := last.rpartition(": ")[2]) != last and "=" in worked and is_worked(worked.strip(" .")):
+        last = worked
     if DOUBT.search(last) or _IF.match(last) or last.rstrip().endswith("?"):
         return
     sentence = _prepared(last)
     if (end := concluded(sentence)) and _RELATION.search(end) is None and quantity(end) is not None:
         yield end
     runs = _runs(sentence)
+    if len(runs) > 1 and _WHERE.fullmatch(sentence, runs[-2][1], runs[-1][0]) and _RELATION.search(sentence, *runs[-1]):
+        sentence = sentence[: runs[-2][1]]
+        del runs[-1]
     if not runs or _ENDING.match(sentence, runs[-1][1]) is None or is_of_another(sentence, runs, question):
         return
     so = len(sentence) - len(end) if end else 0
-    so = len(sentence) - len(end) if end else 0
+    if len(runs) > 1 and _is_rounded(*(sentence[slice(*run)] for run in runs[-2:])):
+        begin = runs[-2][0]
+        sentence = f"{sentence[: runs[-2][1]]} ≈ {sentence[slice(*runs[-1])]}"
+        so, runs = min(so, begin), [*runs[:-2], (begin, len(sentence))]
+    if len(runs) > 1 and (ratio := _RATIO.search(sentence)) is not None:
+        yield f"{ratio[1]}:{ratio[2]}"
     listed = _listed([one for one in runs if one[1] > so], sentence)
     formulas = [sentence[slice(*run)] for run in listed]
     if len(formulas) > 1 and any(map(_PAIR.fullmatch, formulas)):
         return
-    if len(formulas) > 1:
+    if len(formulas) > 1 and not _works_out(formulas):
         yield (" or " if any(_OR.search(sentence, a[1], b[0]) for a, b in pairwise(listed)) else ", ").join(formulas)
         yield sentence[listed[0][0] : listed[-1][1]]
     elif _RELATION.search(formulas[-1]):
@@ -152,11 +178,23 @@ def _prepared(text: str) -> str:
     """Return a sentence without markup and remarks in brackets, with the units of other scripts as ours."""
     text = re.sub(r"\\doteq(?![A-Za-z])|≐", "≈", re.sub(r"\\mathcal\s?\{([A-Z])\}", r"\1", text))
     text = unwrapped(clean(text)).replace("**", "").replace("$", "")
-    return spelt(_REMARK.sub(_unless_formula, _UNIT_IN_BRACKETS.sub(r" \g<unit>", text)))
+    text = _UNIT_ABROAD.sub(_unit_here, _REMARK.sub(_unless_formula, _UNIT_IN_BRACKETS.sub(r" \g<unit>", text)))
+    return spelt(_OPEN_PAIR.sub(_open_pair, text))
 
 
 def _unless_formula(match: re.Match[str]) -> str:
     return match[0] if read_formula(match[0].strip()) is not None else ""
+
+
+def _unit_here(match: re.Match[str]) -> str:
+    power = "^2" if match["square"] else "^3" if match["cubic"] else ""
+    return f" {_ABROAD[match['unit']]}{power}"
+
+
+def _open_pair(match: re.Match[str]) -> str:
+    """Return an interval with square brackets turned outwards as one with round ones: `]1; 2]` is `(1; 2]`."""
+    opening, closing = "(" if match[1] == "]" else "[", ")" if match[4] == "[" else "]"
+    return f"{opening}{match[2]};{match[3]}{closing}"
 
 
 def _runs(text: str, names: bool = False) -> list[_Run]:
@@ -208,6 +246,15 @@ def _open(text: str) -> int:
     return sum((sign in "([{⟨") - (sign in ")]}⟩") for sign in text)
 
 
+def _is_rounded(exact: str, decimal: str) -> bool:
+    """Tell whether a decimal is the value that the formula before it comes to, rounded."""
+    if re.search(r"[0-9][.,][0-9]", decimal) is None or _RELATION.search(decimal):
+        return False
+    values = [read_formula(cut(one, _EQUAL)[-1].replace(",", ".")) for one in (exact, decimal)]
+    one, other = (value.values[0] if value and len(set(value.values)) == 1 else 0 for value in values)
+    return one != other and one != 0 and abs(one - other) <= abs(one) / 200
+
+
 def _listed(runs: Sequence[_Run], text: str) -> list[_Run]:
     """Return the last run, and those before it that only commas and words such as "and" part from it."""
     listed = [runs[-1]]
@@ -216,6 +263,13 @@ def _listed(runs: Sequence[_Run], text: str) -> list[_Run]:
             break
         listed.insert(0, one)
     return listed
+
+
+def _works_out(formulas: Sequence[str]) -> bool:
+    """Tell whether the last formula holds letters in its value and the others give them: `b = 1, y = 2x + 1`."""
+    values = [read_formula(sides[1]) if len(sides := cut(one, _EQUAL)) == 2 else None for one in formulas]
+    constant = [value is not None and len(set(value.values)) == 1 for value in values]
+    return all(constant[:-1]) and values[-1] is not None and not constant[-1]
 
 
 def _is_alone(sentence: str, runs: Sequence[_Run], so: int) -> bool:
@@ -242,7 +296,9 @@ def _of_statement(before: str, last: str, question: str, named: bool) -> Iterato
         worked = _is_constant(head) and _is_constant(value) and agree(sides)
         if named and NAME.fullmatch(sides[0]):
             yield from _spellings(f"{sides[0]} = {value}")
-        elif worked or (value != head and (_names(head, question) or same_formula(head, value))):
+        elif worked or (
+            value != head and (_names(head, question) or same_formula(head, value) or _filled_in(head, sides))
+        ):
             yield from _spellings(value)
 
 
@@ -258,20 +314,56 @@ def _names(head: str, question: str) -> bool:
     if not name or is_name(name) or _OPERATOR.match(name) or _POINT.match(name):
         return is_name(head) or bool(name)
     plain, asked = _bare(name), _bare(question)
-    known = re.search(rf"(?<![A-Za-z0-9_=+*/^-]){re.escape(plain)}(?![A-Za-z0-9_=+*/^-])", asked)
-    return known is not None and re.fullmatch(r"[a-z]\^.*", plain) is None
+    for function, words in _FUNCTIONS_ABROAD.items():
+        if re.match(rf"{function}[A-Z∠α-ω]", plain) and re.search(words, question, re.IGNORECASE):
+            return True
+        if re.fullmatch(rf"{function}[α-ω]", plain) and plain[-1] not in asked:
+            return True
+    applied = re.fullmatch(r"[A-Za-z]\((-?[0-9.]{1,9})\)", plain)
+    if (
+        applied
+        and re.search(rf"(?<![0-9.]){applied[1]}(?![0-9.])", question)
+        and not re.search(r"[A-Za-z]\(", question)
+    ):
+        return True
+    if re.search(rf"(?<![A-Za-z0-9_=+*/^-]){re.escape(plain)}(?![A-Za-z0-9_=+*/^-])", asked):
+        return re.fullmatch(r"[a-z]\^.*", plain) is None
+    parts = _CAPITALS.findall(name)
+    return _MEASURE.fullmatch(plain) is not None and bool(parts) and not {*parts} & {*_CAPITALS.findall(question)}
+
+
+def _filled_in(head: str, sides: Sequence[str]) -> bool:
+    """Tell whether the second side is the first one with numbers for its letters: `(n - 2) · 180 = 3 · 180 = 540`."""
+    form = re.sub(r"\([a-z][-+][0-9]\)|[a-z]", "0", tight(head))
+    return len(sides) > 2 and "(" in head and form == re.sub("^[0-9]+", "0", tight(sides[1]))
 
 
 _OPERATOR = re.compile(
     r"(?:\\?det|\\?dim|tr)\b|[∇∫∬∮∑∏]|\\nabla|\\(?:i?int|oint|sum|prod|lim)(?![A-Za-z])|[A-Z]\^\{?(?:-1|T)\}?\Z"
     r"|[A-Z]_?\{?\s?(?:△|\\triangle)\s?[A-Z]{3}\}?\Z|[A-Za-z]_\{[^{}=]{1,24}\}\Z"
 )
+_FUNCTIONS_ABROAD: Final = {
+    "sin": r"(?<!co)sin|sen[oe]|син|正弦|サイン|사인|جيب|ज्या|ημ",
+    "cos": "cos|кос|余弦|コサイン|코사인|جتا|कोज्या|συν",
+    "tan": "tan|tg|тан|正切|タンジェント|탄젠트|ظل|εφ",
+}
+_CAPITALS = re.compile(r"[A-Z]+(?:_?[0-9])?|(?<![A-Za-z])[uvwz](?![A-Za-z])")
+_ENTRY: Final = r"[A-Z]{1,3}(?:_?[0-9])?(?:\([a-z]\))?"
+_MEASURE = re.compile(rf"{_ENTRY}[/:]{_ENTRY}|frac\{{{_ENTRY}\}}\{{{_ENTRY}\}}|[|‖]+(?:{_ENTRY}|[uvwz])[|‖]+")
+"""A ratio or a norm, which is asked for where the question names no part of it."""
+_GREEK: Final = {"θ": "theta", "α": "alpha", "β": "beta", "γ": "gamma", "φ": "phi", "ϕ": "phi", "ω": "omega"}
 
 
 def _bare(text: str) -> str:
-    """Return a formula or question without braces, spaces behind functions, and their brackets: `sin(A)` is `sinA`."""
-    text = re.sub(r"[\\${}_]", "", clean(text))
-    return tight(re.sub(r"(sin|cos|tan|cot|log|ln)\s?\(?\s?([\w∠]{1,9})\)?", r"\1\2", text))
+    """Return a formula or question without spaces, backslashes, and brackets of functions."""
+    text = clean(text).replace("$", "").replace("\\angle", "∠").replace("\\cdot", "·").replace("\\dfrac", "\\frac")
+    text = re.sub(r"\\frac\s?\{([^{}]{1,40})\}\{([^{}]{1,40})\}", r"\1/\2", text.replace("‖", "|"))
+    text = re.sub(r"\\(?:vec|overrightarrow|overline)\s?\{?\s?([A-Za-z]{1,2})\s?\}?", r"\1", text).replace("_", "")
+    for letter, name in _GREEK.items():
+        text = text.replace(f"\\{name}", letter)
+    text = re.sub(r"(sin|cos|tan|cot|log|ln)\s?\(\s?([\w∠]{1,9})\s?\)", r"\1 \2", text.replace("\\", ""))
+    text = re.sub(r"(?<![A-Za-z])(c?)tg(?![A-Za-z])", lambda found: "cot" if found[1] else "tan", text)
+    return tight(re.sub(r"(sin|cos|tan|cot|log|ln)\s", r"\1", text))
 
 
 def _spellings(formula: str) -> Iterator[str]:
