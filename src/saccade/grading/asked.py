@@ -15,7 +15,7 @@ from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.extract import concluded, is_corrected
-from saccade.grading.languages import DOUBT, common_words, without_seeming, written_in
+from saccade.grading.languages import DOUBT, common_words, written_in
 from saccade.grading.number_words import foreign_words_as_digits, with_digits
 from saccade.grading.quantities import (
     AMONG,
@@ -80,7 +80,7 @@ def asked_for(text: str, question: str) -> str | None:
     if share and _counted(plain, found[1], asked):
         return _alone(plain, found, found[0])
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
-    for way in (left, whole, _whole(plain, left, asked), _filling(plain, left, asked), _concluding(plain, left, asked)):
+    for way in (left, whole, _whole(plain, left, asked), _filling(plain, left, asked), _by_clause(plain, left, asked)):
         if len(way) == 1:
             return _alone(plain, found, way[0])
     return None
@@ -94,51 +94,11 @@ def told_first(text: str, question: str) -> str | None:
     read = _numbers(text, question)
     if read is None or len(read[2]) < 2 or asks_year(question) or is_corrected(text):
         return None
-    if without_seeming(text) != text:  # "at first there seem to be 11, but …"
-        return None
     plain, asked, found, left = read
     whole = [found[0]] if _comes_to(plain, found, asked) and _counted(plain, found[0], asked) else []
     way = _part(plain, found, asked) or whole or _total(plain, left, asked)
     way = way or (_by_clause(plain, left, asked) if 2 <= len(left) <= 4 else [])
     return _alone(plain, found, way[0]) if len(way) == 1 else None
-
-
-_QUOTED = re.compile(r"[\"“„«「『‘]\s?(?P<name>[^\"“”„«»「」『』‘’\n]{1,40}?)\s?[\"”“»」』’]")
-"""What a question or an answer names in quotation marks."""
-
-
-def told_by_name(text: str, question: str) -> str | None:
-    """Return the clause of a sentence that says its number of the one name that a question quotes.
-
-    "«Не знаю» выбрали 14%, а «Нет» — 31%": every clause has a name of its own, and one number. None for other texts.
-    """
-    names = {found["name"].casefold() for found in _QUOTED.finditer(question)}
-    text = clean(text[: 2 * LONGEST])
-    bare = _QUOTED.sub(" ", text)
-    if (
-        len(names) != 1
-        or len(text) > LONGEST
-        or "\n" in text.strip()
-        or _RECKONS.search(question)
-        or DOUBT.search(bare)
-        or LEAVES_OPEN.search(bare)
-    ):
-        return None
-    told: dict[str, str] = {}
-    start, clauses = 0, []
-    for apart in (*APART.finditer(text), re.compile(r"\Z").search(text)):
-        clause = text[start : apart.start()]  # type: ignore[union-attr]
-        known = [found["name"].casefold() for found in _QUOTED.finditer(clause)]
-        found = numerals(plain_text(_QUOTED.sub(" ", clause)))
-        if found is None or len(known) > 1 or len(found) > 1:
-            return None
-        if known and found:
-            told[known[0]] = clause
-            clauses.append(known[0])
-            start = apart.end()  # type: ignore[union-attr]
-    left = text[start:].strip(" .!")
-    name = names.pop()
-    return _QUOTED.sub(" ", told[name]) if not left and len(clauses) == len(told) > 1 and name in told else None
 
 
 def _total(plain: str, left: Sequence[Numeral], asked: str) -> list[Numeral]:
@@ -265,9 +225,7 @@ def plain_text(text: str) -> str:
 
 
 def _denies(question: str) -> bool:
-    """Tell whether a question asks what is not so; the Portuguese "no" means "in the"."""
-    if re.match(r"\W*(?:\w+\s){0,2}(?:quant[oa]s?|qual|quais)\b", question, re.IGNORECASE):
-        return "não" in question.casefold()
+    """Tell whether a question asks what is not so."""
     return _DENIES.search(question.strip().rstrip("?？ ")) is not None
 
 
@@ -373,16 +331,6 @@ def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     best = max(ranks, default=0)
     if best and sum(rank > best - 2 for rank in ranks) == 1:
         return [left[ranks.index(best)]]
-    if _EACH.search(plain) or _RECKONS.search(asked) or _JOINS.search(asked):
-        return []
-    for forwards, phrases in (
-        (True, [_phrase(plain[one.end :]) for one in left]),
-        (False, [_phrase_before(plain[: one.start]) for one in left]),
-    ):
-        known = [bool(words) and not not_asked(words, asked) for words in phrases]
-        closed = [not forwards or _ends(plain[one.end :], words) for one, words in zip(left, phrases, strict=True)]
-        if all(phrases) and sum(known) == 1 and all(a or b for a, b in zip(known, closed, strict=True)):
-            return [left[known.index(True)]]
     return []
 
 
@@ -408,19 +356,7 @@ def _labels(text: str) -> set[str]:
 _JOINS = re.compile(r"\b(?:and|und|y|et|и|e|och|dan|và|ve)\b|[和与及]|(?<=[\u3040-\u9fff])と", re.IGNORECASE)
 
 
-def _ends(rest: str, words: list[str]) -> bool:
-    """Tell whether an item of a list ends with these words, so that they name a thing."""
-    tokens = rest.split()
-    tail = tokens[len(words) :]
-    return not words or tokens[len(words) - 1][-1:] in ",;.:" or not tail or _ON.fullmatch(tail[0]) is not None
-
-
 _SLOT = re.compile(r"[是为為有占共约はがを은는이가\s]{0,3}(?:多少|几|幾|何|什么|いくら|몇|얼마|百分之)")
-
-
-def _phrase_before(head: str) -> list[str]:
-    words = _phrase(" ".join(reversed(head.split("\n")[-1].split())))
-    return words if len(words) > 1 else []
 
 
 def _phrase(rest: str) -> list[str]:
@@ -457,24 +393,6 @@ def _comes_to(plain: str, found: tuple[Numeral, ...], asked: str) -> bool:
     two = parts if len(parts) == 2 and min(parts) > 1 else [Fraction(0)] * 2
     less = apart["open"] and not not_asked(telling_words(plain[: found[0].end + apart.start()]), asked)
     return first in (sum(parts), two[0] * two[1]) or bool(less and first == abs(two[0] - two[1]) > 0)
-
-
-def _concluding(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
-    """Return the last number in the unit that is asked for, or the one in the only clause that the question is about.
-
-    "Between 3 and 4 (x 1000), so 3500 U/min"; "rent takes up 35% of the budget, food 20%".
-    """
-    last = left[-1]
-    unit = plain[last.end :].split()[:1]
-    apart = re.search(r"[,;:=→]\s[^,;:0-9]*\Z", plain[: last.start])
-    in_unit = (
-        unit
-        and ("/" in unit[0] or is_known(unit[0].strip(".,")))
-        and unit[0].strip(".,").casefold() in asked.casefold()
-    )
-    if apart and in_unit and all(one.value < last.value for one in left[:-1]):
-        return [last]
-    return _by_clause(plain, left, asked)
 
 
 _RECKONS = re.compile(

@@ -33,7 +33,7 @@ from saccade.grading.letters import (
     parts_said,
 )
 from saccade.grading.options import UNSPACED, AnswerOptions, label, options_of
-from saccade.grading.restated import fills_in
+from saccade.grading.restated import fills_in, topic_of
 from saccade.grading.settled import (
     COMPARES,
     IN_BRACKETS,
@@ -43,9 +43,7 @@ from saccade.grading.settled import (
     TAKEN_BACK,
     THEN_NOT,
     in_sentence,
-    options_restated,
     speaks_of_less,
-    stems,
 )
 from saccade.grading.text import (
     without_article,
@@ -205,9 +203,6 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     if len(prediction) > _LONGEST_SET:
         return None
     plain = options.spread(_without_wrong(options.plain(_IN_NOTES.sub("", _ITEM_NUMBER.sub("", prediction)))))
-    told = options_restated(plain, options)
-    if told is not None and len(told) > 1:
-        return told
     plain = THEN_NOT.sub("", plain)
     but = _ALL_BUT.fullmatch(plain)
     if but is not None:
@@ -367,9 +362,6 @@ def _read_one(prediction: str, options: AnswerOptions) -> int | None:
     exact = options.exact(without_article(plain)) if exact is None and len(plain) > 2 else exact
     if exact is not None:
         return exact
-    glued = options.glued(plain)
-    if glued is not None:
-        return glued
     plain = options.paired(plain)
     placed = _by_place(plain, options)
     if placed is not None:
@@ -451,13 +443,13 @@ def _without_remarks(text: str, options: AnswerOptions) -> str:
 
 def _is_remark(sentence: str, options: AnswerOptions) -> bool:
     rest = options.without_texts(sentence)
-    asked = stems(options.without_texts(options.question))
+    asked = options.question
     return bool(
         IN_BRACKETS.search(sentence)
         and not _NO_FIRST.match(sentence)
         and (len(re.findall(r"[^\W\d_]{2,}", sentence)) > 1 or UNSPACED.search(rest))
         and not SETTLES.search(rest)
-        and len(asked & stems(rest)) < max(1, len(asked) / 2)
+        and 2 * len(topic_of(rest, asked)) < max(2, len(topic_of(asked, asked)))
     )
 
 

@@ -75,6 +75,8 @@ class Language:
     but: str = ""
     seems: str = ""
     """What says of an answer that it only looks like one, until "but"."""
+    glue: str = ""
+    """Further words that say nothing of their own, or only name the picture."""
     words: str = ""
     """Its most common words, by which a text is known to be written in it."""
     numbers: str = ""
@@ -239,6 +241,14 @@ def any_of(field: str, english: str) -> re.Pattern[str]:
     return re.compile("|".join([*filter(None, words), english]), re.IGNORECASE)
 
 
+TRUE: Final = "|".join(
+    {
+        (r"\b" if row.spaced else "") + pair.partition("=")[2]: None
+        for row in LANGUAGES.values()
+        for pair in filter(None, alternatives(row.untrue))
+    }
+)
+"""A pattern of what says of a statement that it is true, in all languages but English."""
 BOUND: Final = _of_all("bound")
 """A pattern of what makes the number behind it a bound, in all languages but English."""
 VERBS: Final = _of_all("verb")
@@ -510,11 +520,12 @@ _KNOWN_THINGS: Final = re.compile(
     re.IGNORECASE,
 )
 """What names things that are known: a number word behind it counts none anew."""
-_ONLY: Final = re.compile(
-    r"(?:nur|bloß|solo|sólo|solamente|apenas|só|somente|seul(?:ement)?|seule|только|лишь|тільки|лише|jen|pouze|vain|bara|endast|kun"
-    r"|bare|tylko|alleen|slechts|maar|doar|numai|csak|sadece|yalnızca|μόνο|chỉ|có|hanya|فقط|केवल|सिर्फ|শুধু|genau|exactement|exactamente)\W*\Z",
-    re.IGNORECASE,
+ONLY: Final = (
+    r"nur|bloß|solo|sólo|solamente|apenas|só|somente|seul(?:ement)?|seule|только|лишь|тільки|лише|jen|pouze|vain|bara|endast|kun"
+    r"|bare|tylko|alleen|slechts|maar|doar|numai|csak|sadece|yalnızca|μόνο|chỉ|có|hanya|فقط|केवल|सिर्फ|শুধু|genau|exactement|exactamente"
 )
+"""Words for "only", in all languages but English."""
+_JUST: Final = re.compile(rf"(?:{ONLY})\W*\Z", re.IGNORECASE)
 
 
 def _said(word: str) -> tuple[str, ...]:
@@ -687,7 +698,7 @@ def _in_digits(text: str, tokens: list[tuple[int, int, str]], code: str, sure: b
         start, end = tokens[place][0], tokens[after - 1][1]
         one_word, place = tokens[place][2] if after - place == 1 else "", after
         rest = text[end:].strip(" .!")
-        if one_word and value == 1 and (rest or start) and code not in _NO_ARTICLES and not _ONLY.search(text[:start]):
+        if one_word and value == 1 and (rest or start) and code not in _NO_ARTICLES and not _JUST.search(text[:start]):
             continue  # "un perro" is a dog
         if digits and (min(values) >= 1000 or _KNOWN_THINGS.search(text[:start])):
             continue  # "3 mil millones", "the sum of the two numbers"

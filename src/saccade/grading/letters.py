@@ -8,32 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from saccade.grading.clean import clean
-from saccade.grading.languages import BECAUSE, LANGUAGES
+from saccade.grading.languages import BECAUSE, LANGUAGES, TRUE
 from saccade.grading.number_words import literal_list
 
 _ALPHABETS: Final = (
     *map(
         tuple,
-        (
-            "АБВГДЕЖЗИК",
-            "АБВГҐДЕЄЖЗ",
-            "أبجدهوزحطي",
-            "ابجدهوزحطي",
-            "কখগঘঙচছজঝঞ",
-            "कखगघङचछजझञ",
-            "अबसदइफ",
-            "가나다라마바사아자차",
-            "ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊ",
-            "アイウエオカキクケコ",
-            "あいうえおかきくけこ",
-            "イロハニホヘトチリヌ",
-            "甲乙丙丁戊己庚辛壬癸",
-            "กขคงจฉชซฌญ",
-            "ΑΒΓΔΕΖΗΘΙΚ",
-            "אבגדהוזחטי",
-            "①②③④⑤⑥⑦⑧⑨⑩",
-            "ⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿ",
-        ),
+        """
+        АБВГДЕЖЗИК АБВГҐДЕЄЖЗ أبجدهوزحطي ابجدهوزحطي
+        কখগঘঙচছজঝঞ कखगघङचछजझञ अबसदइफ 가나다라마바사아자차
+        ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊ アイウエオカキクケコ あいうえおかきくけこ イロハニホヘトチリヌ
+        甲乙丙丁戊己庚辛壬癸 กขคงจฉชซฌญ ΑΒΓΔΕΖΗΘΙΚ אבגדהוזחטי
+        ①②③④⑤⑥⑦⑧⑨⑩ ⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿ
+        """.split(),  # noqa: SIM905
     ),
     ("الف", "ب", "پ", "ت", "ث", "ج", "چ", "ح"),
     tuple(map(str, range(1, 27))),
@@ -120,14 +107,7 @@ _IN_SENTENCE = re.compile(
     rf"[\s,:]{{1,3}}(?P<run>{_RUN})"
     r"(?=\s(?i:are|is)\s(?:(?i:all|both)\s)?(?:(?i:the)\s)?(?i:correct|right|true|answers?)|\s?[.!]?\s*\Z)"
 )
-_TRUE = re.compile(
-    r"\b(?:true|correct|right|apply|hold|accurate|valid|richtig|korrekt|wahr\b|zutreff|treffen\s|stimmen|verdader|ciert|vrai|exact|juste"
-    r"|bonne|ver[eio]\b|corrett|giust|esatt|corret|cert[ao]s|верн|правильн|poprawn|prawidłow|prawdziw|juist|goed|waar\b|doğru|đúng"
-    r"|benar|tepat|rätt|riktig|rigtig|sann|správn|pravdiv|helyes|igaz|oike|σωστ|corecte|adevărat|правильн|točn|tačn|нужн"
-    r"|elijo|escolho|choisis|wähle|scelgo|выбираю|wybieram|chọn|välj|vælg|velg|volím|válasz|respuesta|respostas?|réponse|antworten)"
-    r"|صحيح|सही|ถูก|正确|正確|対",
-    re.IGNORECASE,
-)
+_TRUE = re.compile(rf"\b(?:true|correct|right|apply|hold|accurate|valid)|{TRUE}", re.IGNORECASE)
 """What says in many languages that options are right."""
 _SET = re.compile(
     rf"(?<![^\W_])(?:(?:la|las|el|os?|as?|le|les|die|der)\s)?(?P<run>{_ONE}(?:{_AND}(?:(?:la|las|os?|as?|le|les|die|der|i)\s)?{_ONE})+)(?![^\W_])"

@@ -1,6 +1,6 @@
-"""Tell whether two texts are the same in another spelling: dates, codes, streets, capitals without accents.
+"""Tell whether two texts are the same in another spelling: dates, codes, capitals without accents.
 
-Also what an object in JSON, or a word such as "diamond-shaped", says to a question.
+Also what an object in JSON says to a question.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.languages import DOUBT, written_in
 from saccade.grading.number_words import MONTHS
-from saccade.grading.restated import alike, topic_of
+from saccade.grading.restated import topic_of
 
 _CODE = re.compile(
     r"(?=.{4,16}\Z)(?=.*[0-9])(?=.*[A-Z\u3400-\u9fff])[A-Z0-9\u3400-\u9fff]+(?:[\s·-][A-Z0-9\u3400-\u9fff]+)*"
@@ -37,35 +37,6 @@ def same_in_greek_capitals(said: str, gold: str) -> bool:
         return False
     first, second = (unicodedata.normalize("NFD", folded(unwrapped(clean(text)))) for text in (said, gold))
     return first.replace(_ACUTE, "") == second.replace(_ACUTE, "")
-
-
-_STREETS: Final = {
-    "rua": ("r.",),
-    "avenida": ("av.", "avda."),
-    "avenue": ("av.",),
-    "calle": ("c/", "c."),
-    "plaza": ("pl.", "pza."),
-    "place": ("pl.",),
-    "boulevard": ("bd", "bd.", "blvd."),
-    "ulica": ("ul.",),
-    "plac": ("pl.",),
-    "улица": ("ул.",),
-    "проспект": ("пр.", "просп."),
-    "вулиця": ("вул.",),
-    "piazza": ("p.zza", "p.za"),
-    "viale": ("v.le",),
-}
-
-
-def same_street(said: str, gold: str) -> bool:
-    """Tell whether a street is named with the short form of the word for it: "R. Augusta", "Goethestr."."""
-    first, second = (folded(text).strip(" .,\"'") for text in (said, gold))
-    if second.endswith("strasse") and len(second) > 9:
-        return re.sub(r"str(?:\.?\s[0-9]{1,4}[a-z]?)?\Z", "strasse", first) == second
-    kind, _, name = second.partition(" ")
-    return bool(name) and any(
-        first.removeprefix(short).strip() == name for short in _STREETS.get(kind, ()) if short in first
-    )
 
 
 _DAY: Final = r"(?P<day>0?[1-9]|[12][0-9]|3[01])"
@@ -135,18 +106,6 @@ def names_date(sentence: str, gold: str, question: str) -> bool:
             told.append((same, topic_of(before + clause[end:], question)))
     right = [topic for same, topic in told if same]
     return len(right) == 1 and bool(right[0]) and all(topic < right[0] for same, topic in told if not same)
-
-
-_OF_KIND = re.compile(
-    r"(?:an?\s|the\s)?(?P<said>[^\W\d_]{3,20})-(?P<kind>[a-z]{3,10}ed)(?:\s[^\W\d_]+){0,3}", re.IGNORECASE
-)
-
-
-def of_the_kind_asked(said: str, question: str) -> str:
-    """Return "diamond" for "a diamond-shaped sign" where the shape is asked for; empty for other texts."""
-    found = _OF_KIND.fullmatch(said.strip(" ."))
-    asked = re.findall(r"[a-z]{5,}", question.casefold())
-    return found["said"] if found and any(alike(found["kind"].casefold(), word) for word in asked) else ""
 
 
 _PLACES: Final = frozenset("next to left right above below behind front on in under near beside from with by".split())  # noqa: SIM905

@@ -20,14 +20,7 @@ from saccade.grading.languages import DOUBT, written_in
 from saccade.grading.number_words import date_of, same_time, with_digits
 from saccade.grading.quantities import ORDINAL, UNSPACED, Quantity, quantity
 from saccade.grading.restated import PRONOUNS, completes, denies, fills_in, of_another, sentences, topic_of, turns
-from saccade.grading.spelling import (
-    asked_in_json,
-    names_date,
-    of_the_kind_asked,
-    same_code,
-    same_in_greek_capitals,
-    same_street,
-)
+from saccade.grading.spelling import asked_in_json, names_date, same_code, same_in_greek_capitals
 from saccade.record.task import Task
 
 # Units of one dimension are converted (`100 cm` is `1 m`) and may be missing on either side. If only the gold answer
@@ -386,7 +379,7 @@ def _same(said: str, gold: str) -> bool:
     """Tell whether both are the same text, apart from a leading article, hyphens, and the form of a date."""
     if same_text(said, gold) or _written_alike(said, gold):
         return True
-    if same_code(said, gold) or same_street(said, gold) or same_in_greek_capitals(said, gold):
+    if same_code(said, gold) or same_in_greek_capitals(said, gold):
         return True
     first, second = (_HYPHEN.sub(" ", without_article(text)) for text in (said, gold))
     if "," in second and _LIST.search(first) and (items := _LIST.split(first)) == _LIST.split(second):
@@ -546,8 +539,7 @@ def _compare(prediction: str, golds: tuple[str, ...], question: str) -> Verdict:
             return right("same text", prediction)
         for said in _without_remarks(prediction, gold):
             if _tells(said, gold) or any(
-                _same(one, gold) or _of_one_kind(one, gold, question) or _same(of_the_kind_asked(one, question), gold)
-                for one in _readings(said, "," in gold)
+                _same(one, gold) or _of_one_kind(one, gold, question) for one in _readings(said, "," in gold)
             ):
                 return right("same text", prediction)
         if _filled_in(prediction, gold, question):

@@ -43,11 +43,6 @@ _CONTRADICTS = re.compile(
     r"|\b(?:not (?:sure|certain)|wait|actually)\b"
 )
 _LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
-_SO = re.compile(
-    r"(?:[,;]\s(?:so|therefore|thus|hence),?|^[^.;]*?\b(?:at first(?: glance)?"
-    r"|initially)\b[^.;]*?\b(?:yes|no)\b[^.;]*?\b(?:but|however),?(?:\son [a-z ]{1,30},?)?)"
-    r"\s(?:it(?:'s|\sis)\sa?\s?)?(?P<word>yes|no)$|^(?:(?!\b(?:yes|true|false)\b).)*[,;]\sbut\s(?P<but>yes|no):\s(?!.*\b(?:yes|true|maybe)\b).*$"
-)
 _HELD = re.compile("(?:[혀려져어아여고겨워]|지)\\Z")
 """A Korean verb before its auxiliary, "to be": 닫혀 있습니다 says no yes."""
 _EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no(?!\sdoubts?\b)|nope|false)\b")
@@ -141,8 +136,6 @@ def asserts(text: str) -> bool | None:
                 else asserted
             )
         return _backed(first["word"] in _YES, first["rest"])
-    if (so := _SO.search(plain)) is not None:
-        return (so["word"] or so["but"]) == "yes"
     last = _LAST.fullmatch(plain)
     if (
         last is None
