@@ -17,6 +17,9 @@ from os import getpid  # tests replace that of the module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+# Before numpy is imported: workers fill the cores, and threads that wait for one another would spin on them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from tests import few, shared_sandbox

@@ -125,7 +125,7 @@ def pixels_in(sample: WorldSample, box: EvidenceBox) -> np.ndarray:
 @kinds_of({**READ, **SEEN})
 @one_of_each
 def test_programs_find_the_answer(world: str, kind: str) -> None:
-    for index in range(3):
+    for index in range(2):
         sample = sample_of(world, kind, index)
         assert sample.tags[0] == kind or world in SEEN
         assert printed_answer(sample) == sample.answer, f"sample {index}: {sample.question}"
@@ -139,20 +139,21 @@ def test_programs_find_the_answer_of_many(world: str, kind: str) -> None:
 
 
 @kinds_of(READ)
+@one_of_each
 def test_without_the_picture_there_is_no_answer(world: str, kind: str) -> None:
-    blind = []
-    for index in range(3):
+    def guessed(index: int) -> bool:
         sample = sample_of(world, kind, index)
         try:
-            blind.append(printed_answer(sample, image_0=Image.new("RGB", (400, 300), "white")) == sample.answer)
+            return printed_answer(sample, image_0=Image.new("RGB", (400, 300), "white")) == sample.answer
         except Exception:  # whatever the program stumbles over on an empty page
-            blind.append(False)
-    assert not all(blind)
+            return False
+
+    assert not all(guessed(index) for index in range(3))
 
 
 @each_read
 def test_samples_are_well_formed_and_differ(world: str) -> None:
-    samples = [sample_of(world, "", index, "train") for index in range(40)]
+    samples = [sample_of(world, "", index, "train") for index in range(24)]
     for sample in samples:
         width, height = picture_of(sample).size
         assert 100 < width < 1400
@@ -164,7 +165,7 @@ def test_samples_are_well_formed_and_differ(world: str) -> None:
         assert (sample.answer_type is AnswerType.CHOICE) == bool(sample.choices)
         assert not sample.choices or sample.answer in sample.choices
         assert len(set(sample.choices)) == len(sample.choices)
-    assert len({pixels_digest(sample) for sample in samples}) == 40
+    assert len({pixels_digest(sample) for sample in samples}) == len(samples)
     assert len({sample.tags[0] for sample in samples}) >= min(4, len(READ[world]))
 
 
