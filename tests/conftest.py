@@ -174,6 +174,8 @@ def _guards() -> Iterator[None]:
         _keep_to_loopback(patch)
         # Every client would read the certificates, and none here reaches anybody who has one.
         patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+        # No test outlives the machine; what is said about writing to the disk, tests replace themselves.
+        patch.setattr(os, "fsync", lambda _descriptor: None)
         yield
 
 

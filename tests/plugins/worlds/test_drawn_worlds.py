@@ -151,6 +151,7 @@ def test_without_the_picture_there_is_no_answer(world: str, kind: str) -> None:
     assert not all(guessed(index) for index in range(3))
 
 
+@pytest.mark.few(4)
 @each_read
 def test_samples_are_well_formed_and_differ(world: str) -> None:
     samples = [sample_of(world, "", index, "train") for index in range(24)]
@@ -279,6 +280,7 @@ def test_no_picture_is_in_two_splits(world: str) -> None:
     assert set(seen.values()) == {1}
 
 
+@pytest.mark.few(5)
 @each_seen
 def test_samples_make_valid_tasks_with_something_to_see_in_each_box(world: str, tmp_path: Path) -> None:
     for index in range(4):
@@ -290,7 +292,7 @@ def test_samples_make_valid_tasks_with_something_to_see_in_each_box(world: str, 
 
 
 @kinds_of(SEEN)
-@one_of_each
+@pytest.mark.few(5)
 def test_answers_cannot_be_guessed(world: str, kind: str) -> None:
     answers = Counter(sample_of(world, kind, index, "train", SMALLEST).answer for index in range(20))
     assert answers.most_common(1)[0][1] <= 15
