@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import ipaddress
-import logging
 import os
 import random
 import re
@@ -58,10 +57,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     gc.enable()
-    # pytest gives its handlers to each logger that does not propagate, six times a test; torch has forty of these.
-    for name, logger in logging.getLogger().manager.loggerDict.items():
-        if name.partition(".")[0] == "torch" and isinstance(logger, logging.Logger):
-            logger.propagate = True
 
 
 CORE_ONLY = find_spec("saccade.plugins") is None
