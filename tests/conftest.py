@@ -17,6 +17,9 @@ from os import getpid  # tests replace that of the module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+# Before numpy is imported: workers fill the cores, and threads that wait for one another would spin on them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from tests import few, shared_sandbox
@@ -171,6 +174,8 @@ def _guards() -> Iterator[None]:
         _keep_to_loopback(patch)
         # Every client would read the certificates, and none here reaches anybody who has one.
         patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+        # No test outlives the machine; what is said about writing to the disk, tests replace themselves.
+        patch.setattr(os, "fsync", lambda _descriptor: None)
         yield
 
 

@@ -6,10 +6,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.plugins.vista.engine import chart_ocr
 
 from benchmarks.drawn_charts import KINDS, Drawn, drawn_charts
 from benchmarks.tool_accuracy import MOST_WRONG, diagram_claims, judged
-from saccade.plugins.vista.chart.tools import ChartDet, ChartOcr
+from saccade.plugins.vista.chart.tools import ChartDet
 from saccade.plugins.vista.ocr import Ocr
 from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
@@ -38,7 +39,7 @@ def test_charts_are_the_same_for_one_seed_and_others_for_another() -> None:
 
 @needs_engine
 def test_a_few_charts_are_read_or_unknown() -> None:
-    counts = total(ChartOcr(), 1, 5, ("stacked bars", "heatmap"))
+    counts = total(chart_ocr(), 1, 5, ("stacked bars", "heatmap"))
     assert counts["kind wrong"] + counts["values wrong"] == 0
     assert counts["kind right"] >= 1
     assert counts["values right"] >= 4
@@ -54,7 +55,7 @@ def test_shapes_without_text_are_taken_for_no_chart_that_they_are_not() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_at_most_two_in_a_hundred_claims_are_wrong_and_plain_charts_are_read() -> None:
-    counts = total(ChartOcr(), 8, 1)
+    counts = total(chart_ocr(), 8, 1)
     for what in ("kind", "values"):
         assert 100 * counts[f"{what} wrong"] <= MOST_WRONG * (counts[f"{what} right"] + counts[f"{what} wrong"])
     assert counts["values right"] >= counts["values unknown"] * 0.8

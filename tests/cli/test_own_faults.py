@@ -334,6 +334,7 @@ def check(folder: Path, kind: str, source: str, said: str, capsys: pytest.Captur
     assert "site-packages" not in printed
 
 
+@pytest.mark.few(4, of=lambda params: params["kind"])
 @pytest.mark.parametrize("kind", PARTS)
 @pytest.mark.parametrize(("body", "said"), GENERAL)
 def test_a_part_that_gives_something_else_or_raises(
@@ -345,6 +346,7 @@ def test_a_part_that_gives_something_else_or_raises(
     check(folder, kind, FILES[PARTS[kind][0]].replace(head, f"{head}{indent}{body}\n"), said, capsys)
 
 
+@pytest.mark.few(4, of=lambda params: params["kind"])
 @pytest.mark.parametrize("kind", PARTS)
 @pytest.mark.parametrize(
     ("change", "said"),

@@ -235,6 +235,7 @@ def test_a_picture_of_the_network_and_one_that_is_broken_say_so(guest: Guest) ->
     assert "Image object" in broken.value
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("code", "told"),
     [

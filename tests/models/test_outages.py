@@ -140,12 +140,6 @@ async def test_a_refusal_is_not_tried_again(server: WireServer, model: Model, ki
     assert isinstance(caught.value, ModelDeniedError) is (code in (401, 403, 404))  # every request would meet these
 
 
-async def test_retry_after_is_honoured(server: WireServer, model: Model, kind: str, waits: Waits) -> None:
-    server.will(status(429, retry_after="7"), status(503, retry_after="0"), right(kind))
-    await model.complete(ask(), Media(), on_text=listener(kind))
-    assert waits == [7.0, 2.0]
-
-
 async def test_retry_after_as_a_date(server: WireServer, model: Model, kind: str, waits: Waits) -> None:
     server.will(status(429, retry_after=formatdate(4_000_000_000, usegmt=True)))
     with pytest.raises(ModelLostError, match="longer than the policy allows"):
@@ -268,11 +262,12 @@ async def test_a_reason_in_any_form_is_passed_on(server: WireServer, said: str) 
     await model.close()
 
 
-async def test_every_wait_is_said_when_it_begins(
-    server: WireServer, model: Model, kind: str, caplog: pytest.LogCaptureFixture
+async def test_retry_after_is_honoured_and_every_wait_is_said_when_it_begins(
+    server: WireServer, model: Model, kind: str, waits: Waits, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.will(status(429, "slow down", retry_after="8"), status(500, "oh"), right(kind))
+    server.will(status(429, "slow down", retry_after="8"), status(500, "oh", retry_after="0"), right(kind))
     await model.complete(ask(), Media(), on_text=listener(kind))
+    assert waits == [8.0, 2.0]
     said = [record.getMessage() for record in caplog.records if record.name.startswith("saccade.")]
     assert said == [
         f"{model.name} asks for a pause (429): slow down. Trying again in 8 s (2 of 3).",

@@ -238,6 +238,7 @@ def test_identifiers_that_come_twice_are_unique_when_they_go_back() -> None:
 # Why an answer ended.
 
 
+@pytest.mark.few(7, of=lambda params: params["kind"])
 @pytest.mark.filterwarnings("ignore:.*is not a valid FinishReason:UserWarning")
 @pytest.mark.parametrize("kind", ["compatible", "anthropic", "gemini"])
 @pytest.mark.parametrize(

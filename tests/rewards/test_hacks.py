@@ -18,9 +18,9 @@ from saccade.episode.regions import StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.record.content import Answer, Code, ToolCall
 from saccade.record.execution import Status
-from saccade.record.trajectory import Score, Turn
+from saccade.record.trajectory import Score, Trajectory, Turn
 from saccade.rewards.judges.answer import BoxJudge
-from saccade.rewards.reward import REWARDS, RewardGroup, load_reward
+from saccade.rewards.reward import REWARDS, JudgeVerdict, RewardGroup, load_reward
 from saccade.training.rl.scoring import with_repeats
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "rewards.md"
@@ -49,6 +49,7 @@ class Played:
 
     def __init__(self, folder: Path) -> None:
         self.store = MediaStore(folder)
+        self._looked: dict[tuple[int, ...], tuple[Turns, Trajectory, tuple[JudgeVerdict | None, ...]]] = {}
         turns = {name: asyncio.run(play(self.store, "codev", cell)) for name, cell in CELLS.items()}
         self.task = turns["honest"].task
         self.turn = {name: episode.turns[0] for name, episode in turns.items()}
@@ -59,18 +60,23 @@ class Played:
 
     def group(self, *given: tuple[Turns, float], name: str) -> RewardGroup:
         """Rollouts of these turns and grades, in the form of the dialect of preset `name`, with the boxes' verdicts."""
-        book = StoredPixels(self.store)
-        rollouts = [
-            rollout(
-                *(_in_form(name, turn) for turn in turns),
-                task=self.task,
-                scores=(Score(name="correct", value=right), Score(name="consistent", value=1.0)),
-            )
-            for turns, right in given
+        looked = [self.looked(turns, name) for turns, _ in given]
+        graded = [
+            item.model_copy(update={"scores": (Score(name="correct", value=right), *item.scores)})
+            for (item, _), (_, right) in zip(looked, given, strict=True)
         ]
-        judge = BoxJudge(lambda trajectory: regions(trajectory, book))
-        verdicts = tuple(judge.verdicts(item) for item in rollouts)
-        return RewardGroup(tuple(with_repeats(item, book) for item in rollouts), verdicts)
+        return RewardGroup(tuple(graded), tuple(verdicts for _, verdicts in looked))
+
+    def looked(self, turns: Turns, name: str) -> tuple[Trajectory, tuple[JudgeVerdict | None, ...]]:
+        """The rollout with its repeats, and its verdicts: its pictures are read once for all presets of a form."""
+        known = (name.startswith("pyvision"), name.startswith("vista"), *map(id, turns))
+        if known not in self._looked:
+            book = StoredPixels(self.store)
+            written = (_in_form(name, turn) for turn in turns)
+            item = rollout(*written, task=self.task, scores=(Score(name="consistent", value=1.0),))
+            verdicts = BoxJudge(lambda trajectory: regions(trajectory, book)).verdicts(item)
+            self._looked[known] = turns, with_repeats(item, book), verdicts
+        return self._looked[known][1:]
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +97,7 @@ def _in_form(name: str, turn: Turn) -> Turn:
 
 def worth(played: Played, name: str, *turns: Turn, correct: float = 1.0) -> float:
     """The reward of a rollout among an honest right one and a wrong one, all on a search task."""
-    honest = (played.turn["honest"], answered("a"))
-    group = played.group((turns, correct), (honest, 1.0), ((answered("blue"),), 0.0), name=name)
+    group = played.group((turns, correct), ((played.turn["honest"], RIGHT), 1.0), ((WRONG,), 0.0), name=name)
     value = load_reward(name)(group)[0].total
     assert value is not None
     return value

@@ -26,7 +26,7 @@ CONVENTIONS = (
     *("pyvision-rl-image", "pyvision@1:repo", "pyvision@1:bound", "codedance@1:paper", "codedance@1:repo"),
     *("codev", "thyme", "native"),
 )
-DIALECTS = (("pyvision-rl-image", 4), *(pytest.param(name, 1, marks=pytest.mark.slow) for name in CONVENTIONS))
+DIALECTS = (("pyvision-rl-image", 8), *(pytest.param(name, 1, marks=pytest.mark.slow) for name in CONVENTIONS))
 """Which program of how many is tried; in the default suite a few of them in one dialect."""
 
 

@@ -139,6 +139,7 @@ def test_without_the_repair_nothing_is_refused(start: Start) -> None:
     assert guest.run("import os\nos.remove('1.jpg')").status == "ok"
 
 
+@pytest.mark.few(4, of=lambda params: params["read"])
 @pytest.mark.parametrize(
     "path",
     [

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
+from tests.plugins.vista.engine import shared_ocr
 
 from saccade.plugins.vista.ocr import CompactDetector, Ocr, OcrResult, TextLine, _around, kept_rows
 from saccade.record.execution import Status
@@ -24,9 +25,9 @@ PHOTO = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tool() -> Ocr:
-    return Ocr()
+    return shared_ocr()
 
 
 @pytest.fixture
@@ -243,14 +244,13 @@ def test_a_picture_without_runs_is_looked_at_as_it_is() -> None:
 
 
 @needs_engine
-def test_text_far_apart_is_read_in_fewer_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_far_apart_is_read_in_fewer_pixels(tool: Ocr, monkeypatch: pytest.MonkeyPatch) -> None:
     picture = Image.new("RGB", (640, 480), "white")
     pen = ImageDraw.Draw(picture)
     pen.rectangle((300, 60, 360, 420), fill="navy")
     places = {"Harvest": (20, 20), "1984": (540, 24), "Berlin": (290, 440), "750": (40, 250)}
     for text, at in places.items():
         pen.text(at, text, fill="black", font=ImageFont.load_default(18))
-    tool = Ocr()
     tool.load()
     detector = tool._engine.text_det._detector
     pixels = []
@@ -266,11 +266,11 @@ def test_text_far_apart_is_read_in_fewer_pixels(monkeypatch: pytest.MonkeyPatch)
 
 
 @needs_engine
-def test_a_page_on_its_head_is_read() -> None:
+def test_a_page_on_its_head_is_read(tool: Ocr) -> None:
     page = Image.new("RGB", (500, 260), "white")
     pen, font = ImageDraw.Draw(page), ImageFont.load_default(44)
     pen.text((40, 40), "SOS 689", fill="black", font=font)
     pen.text((220, 170), "Banana split", fill="black", font=font)
-    result = Ocr().call({}, ToolContext({"page": page.rotate(180)}))
+    result = tool.call({}, ToolContext({"page": page.rotate(180)}))
     assert result.value is not None, result.problem
     assert {line["text"] for line in result.value["lines"]} == {"SOS 689", "Banana split"}

@@ -65,23 +65,14 @@ each_read, each_seen = pytest.mark.parametrize("world", READ), pytest.mark.param
 GOLDEN = {
     "chart-bar@2/train": "26d5afdd036ba174",
     "chart-bar@2/test": "e308fe12c709322f",
-    "chart-line@2/train": "2da7d71524923a49",
     "chart-line@2/test": "0e9db4b1781e55ad",
-    "chart-pie@3/train": "621f04852e5843d5",
     "chart-pie@3/test": "54201119434db0e7",
-    "chart-scatter@3/train": "07842d12661308a9",
     "chart-scatter@3/test": "7323728ff5fc29c5",
-    "geometry@1/train": "00d60cfd73d13f6d",
     "geometry@1/test": "eea025176ce60b94",
-    "table-arithmetic@3/train": "fd6fe47afe78cde2",
     "table-arithmetic@3/test": "cdf43cb39d8ccd29",
-    "form-page@1/train": "6fcac9cf59ff81e6",
     "form-page@1/test": "41b2cf6898c2558d",
-    "pictograph@1/train": "0150c90400f687f4",
     "pictograph@1/test": "922f9acc7ee825cf",
-    "region-map@1/train": "1771c638ff078668",
     "region-map@1/test": "3c2a001111eba83d",
-    "solid-scene@1/train": "d589a33aaa5031fb",
     "solid-scene@1/test": "03b069f4fdde2bc1",
     "circled-letter@1/test": "2678ef6ddc669d91",
     "grid-count@1/test": "f5b23adcbc67a083",
@@ -125,7 +116,7 @@ def pixels_in(sample: WorldSample, box: EvidenceBox) -> np.ndarray:
 @kinds_of({**READ, **SEEN})
 @one_of_each
 def test_programs_find_the_answer(world: str, kind: str) -> None:
-    for index in range(3):
+    for index in range(2):
         sample = sample_of(world, kind, index)
         assert sample.tags[0] == kind or world in SEEN
         assert printed_answer(sample) == sample.answer, f"sample {index}: {sample.question}"
@@ -141,20 +132,22 @@ def test_programs_find_the_answer_of_many(world: str, kind: str) -> None:
 
 
 @kinds_of(READ)
+@one_of_each
 def test_without_the_picture_there_is_no_answer(world: str, kind: str) -> None:
-    blind = []
-    for index in range(3):
+    def guessed(index: int) -> bool:
         sample = sample_of(world, kind, index)
         try:
-            blind.append(printed_answer(sample, image_0=Image.new("RGB", (400, 300), "white")) == sample.answer)
+            return printed_answer(sample, image_0=Image.new("RGB", (400, 300), "white")) == sample.answer
         except Exception:  # whatever the program stumbles over on an empty page
-            blind.append(False)
-    assert not all(blind)
+            return False
+
+    assert not all(guessed(index) for index in range(3))
 
 
+@pytest.mark.few(4)
 @each_read
 def test_samples_are_well_formed_and_differ(world: str) -> None:
-    samples = [sample_of(world, "", index, "train") for index in range(40)]
+    samples = [sample_of(world, "", index, "train") for index in range(24)]
     for sample in samples:
         width, height = picture_of(sample).size
         assert 100 < width < 1400
@@ -166,7 +159,7 @@ def test_samples_are_well_formed_and_differ(world: str) -> None:
         assert (sample.answer_type is AnswerType.CHOICE) == bool(sample.choices)
         assert not sample.choices or sample.answer in sample.choices
         assert len(set(sample.choices)) == len(sample.choices)
-    assert len({pixels_digest(sample) for sample in samples}) == 40
+    assert len({pixels_digest(sample) for sample in samples}) == len(samples)
     assert len({sample.tags[0] for sample in samples}) >= min(4, len(READ[world]))
 
 
@@ -280,6 +273,7 @@ def test_no_picture_is_in_two_splits(world: str) -> None:
     assert set(seen.values()) == {1}
 
 
+@pytest.mark.few(5)
 @each_seen
 def test_samples_make_valid_tasks_with_something_to_see_in_each_box(world: str, tmp_path: Path) -> None:
     for index in range(4):
@@ -291,7 +285,7 @@ def test_samples_make_valid_tasks_with_something_to_see_in_each_box(world: str, 
 
 
 @kinds_of(SEEN)
-@one_of_each
+@pytest.mark.few(5)
 def test_answers_cannot_be_guessed(world: str, kind: str) -> None:
     answers = Counter(sample_of(world, kind, index, "train", SMALLEST).answer for index in range(20))
     assert answers.most_common(1)[0][1] <= 15

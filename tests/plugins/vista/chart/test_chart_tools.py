@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, Board, pie, reading, standing
+from tests.plugins.vista.engine import chart_ocr
 
 from saccade.plugins.vista.chart.reading import read_chart
 from saccade.plugins.vista.chart.tools import ChartDet, ChartOcr, ChartPart, OpenCv, _named, _relations, as_svg
@@ -107,7 +108,7 @@ def test_a_slice_stands_at_nothing_and_is_of_its_series() -> None:
 
 @needs_engine
 def test_chartocr_gives_the_table_and_the_graph() -> None:
-    value = value_of(ChartOcr(), {"task": "scg"})
+    value = value_of(chart_ocr(), {"task": "scg"})
     rows = {(row["label"], row["series"]): row["value"] for row in value["rows"]}
     assert rows == pytest.approx(
         {("Mon", "North"): 30, ("Mon", "South"): 75, ("Tue", "North"): 8, ("Tue", "South"): 50, ("Wed", "North"): 99,
@@ -122,14 +123,14 @@ def test_chartocr_gives_the_table_and_the_graph() -> None:
 @needs_engine
 @pytest.mark.slow
 def test_chartocr_redraws_the_texts() -> None:
-    svg = ElementTree.fromstring(value_of(ChartOcr(), {}, alias="chartocr_svg")["svg"])
+    svg = ElementTree.fromstring(value_of(chart_ocr(), {}, alias="chartocr_svg")["svg"])
     assert {"Mon", "Tue", "Wed", "North", "South", "Harvest"} <= {item.text for item in svg}
 
 
 @needs_engine
 @pytest.mark.slow
 def test_a_blank_picture_has_no_values() -> None:
-    result = ChartOcr().call({"task": "scg"}, ToolContext({"blank": Image.new("RGB", (200, 120), "white")}))
+    result = chart_ocr().call({"task": "scg"}, ToolContext({"blank": Image.new("RGB", (200, 120), "white")}))
     assert result.ok
     assert "No bars" in result.text
 

@@ -108,12 +108,14 @@ def test_changed_lines(change: str, seed: int) -> None:
     assert printed("Count the points where the red and blue lines meet.", CHANGES[change](picture)) == str(count)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("count", range(1, 7))
 def test_nested_squares(count: int) -> None:
     rng = Random(count)
     assert printed("How many squares are there?", squares(rng, rng.choice((400, 800)), count)) == str(count)
 
 
+@pytest.mark.few(3)
 @changed
 def test_changed_squares(change: str) -> None:
     assert printed("How many squares are there?", CHANGES[change](squares(Random(2), 600, 4))) == "4"
@@ -123,6 +125,7 @@ def test_transparent_paper() -> None:
     assert printed("How many squares are there?", transparent(squares(Random(2), 500, 3))) == "3"
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_rows_and_columns(seed: int) -> None:
     rng = Random(seed)
@@ -133,6 +136,7 @@ def test_rows_and_columns(seed: int) -> None:
     assert printed(question, picture) == f"({rows},{columns})"
 
 
+@pytest.mark.few(3)
 @changed
 def test_changed_grids(change: str) -> None:
     picture = CHANGES[change](grid(Random(1), (700, 700), 6, 9, words=True))
