@@ -451,7 +451,8 @@ def emphasised(answer: str, question: str, formulas: bool = False) -> tuple[str,
     for pieces in (_in_bold(whole), signs if formulas else plain):
         if 1 <= len({piece.strip() for _, piece in pieces}) <= (4 if formulas else 1):
             start, piece = pieces[-1]
-            corrected = max((again.end() for again in _NO_WAIT.finditer(whole, 1) if again.end() <= start), default=0)
+            corrections = _NO_WAIT.finditer(whole, max(1, start - _ENDS), start)
+            corrected = max((again.end() for again in corrections), default=0)
             begin = max(whole.rfind(". ", 0, start) + 1, whole.rfind("\n", 0, start) + 1, corrected)
             rest = re.split(r"[.!?]\s|\n", whole[start + len(piece) :], maxsplit=1)[0]
             doubtful = DOUBT.search(f"{whole[begin:start]} {rest}") or _ONE_OF.search(whole[begin:start])
