@@ -341,6 +341,8 @@ Says = Callable[[str], object]
 _DEEPEST: Final = 8
 _MOST = 64
 """The last candidates of one kind that are considered."""
+_LONGEST_TOGETHER: Final = 8_000
+"""Characters of several different marked answers beyond which none of them is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,11 +387,21 @@ def _in_part(text: str, says: Says, prose: bool, depth: int = 0) -> Extraction:
         return _inside(_corrected(text, says, prose), says, prose)
     if depth == _DEEPEST:
         return Extraction(None, f"tags are nested more than {_DEEPEST} deep")
-    found = [_in_part(part, says, prose, depth + 1) for part in parts[-_MOST:]]
+    parts = list(dict.fromkeys(parts[-_MOST:]))
+    if (too_long := _too_long(parts)) is not None:
+        return too_long
+    found = [_in_part(part, says, prose, depth + 1) for part in parts]
     problem = next((item for item in found if item.text is None), None)
     if problem is not None:
         return problem
     return _agreed([Candidate(item.text or "", strong=True) for item in found], says) or _NOTHING
+
+
+def _too_long(marked_answers: Sequence[str]) -> Extraction | None:
+    """Return why several different answers are not read; None where they are short enough, or only one."""
+    if len(marked_answers) < 2 or sum(map(len, marked_answers)) <= _LONGEST_TOGETHER:
+        return None
+    return Extraction(None, f"the different marked answers are longer than {_LONGEST_TOGETHER} characters together")
 
 
 _INSTRUCTS = re.compile(
@@ -462,7 +474,9 @@ def emphasised(answer: str, question: str, formulas: bool = False) -> tuple[str,
 
 def _inside(text: str, says: Says, prose: bool) -> Extraction:
     for kind in (marked(text), curly(text)):
-        layer = list(kind[-_MOST:])
+        layer = list(dict.fromkeys(kind[-_MOST:]))
+        if (problem := _too_long([one.text[:LONGEST_CANDIDATE] for one in layer])) is not None:
+            return problem
         if prose:
             layer = [one if says(one.text[:LONGEST_CANDIDATE]) is not None else _shortened(one) for one in layer]
         found = _agreed(layer, says)
