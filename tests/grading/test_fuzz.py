@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import signal
 from collections.abc import Iterator
@@ -34,22 +35,25 @@ GOLDS = (
 
 @contextmanager
 def one_second() -> Iterator[None]:
-    """Interrupts what takes more than a second of this process's time."""
+    """Interrupts what takes more than a second of this process's time, in which no garbage of others is looked for."""
 
     def late(number: int, frame: FrameType | None) -> None:
         raise AssertionError("more than a second of processor time")
 
     before = signal.signal(signal.SIGVTALRM, late)
+    gc.disable()
     signal.setitimer(signal.ITIMER_VIRTUAL, 1.0)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        gc.enable()
         signal.signal(signal.SIGVTALRM, before)
 
 
 @pytest.mark.parametrize("grader", GRADERS.ids())
 def test_no_answer_raises_or_takes_long(grader: str) -> None:
+    _readable(grader)
     chance = random.Random(grader)
     for _ in range(400):
         gap = chance.choice(("", " "))
@@ -122,20 +126,64 @@ HOSTILE_UNITS = (
 )
 
 
-@pytest.mark.parametrize("grader", GRADERS.ids())
-def test_no_unit_repeated_to_the_longest_answer_takes_long(grader: str) -> None:
+COUNTED_UNITS = (
+    *("answer: #\n", "the answer is #. ", "Answer: # ", "\\boxed{#} ", "{#} ", "**#** ", "**# cm** ", "*#* ", "$#$ "),
+    *("<answer>#</answer>", '{"answer": "#"}', "#. a\n", "- # a\n", "(A) #\n", "A. w#\n", "B (w#) ", "option # "),
+    *("# of # are #. ", "x_# = #, ", "x = # = # ", "x^# + ", "1/# + ", "\\frac{1}{#} ", "# or ", "so # "),
+    *("wait, # ", "no, wait # ", "it is #, not #. ", "it seems #, but ", "I think w#, but ", "so, it is #. "),
+    *("yes w#. ", "no w#, ", "There are # w#, ", "w# is # w#, ", "the w# of w# was w#. ", "Step #: w#\n", '"w#" '),
+    *("#, ", "#\n", "(#, #) ", "[#, #, #, #]\n", "<box>#,#,#,#</box>", "- w#: #\n", "| # | # |\n", "(w# w#) "),
+    *(
+        "# 000 ",
+        "#.000.000 ",
+        "1 h # min ",
+        "A# ",
+        "because w# ",
+        "w#: # ",
+        "w# ",
+        "w#\n",
+        "w#,",
+        "w#",
+        "#",
+        "(#",
+        "#)",
+        "[#",
+        "{#",
+        "$#",
+    ),
+    *("答案是#。", "有#个,", "中#文字", "sieben w# ", "hundert#x", "w#hundert ", "« w# » ", "é# "),
+)
+"""Units of which no two are the same, as `#` counts them, so that nothing is known again."""
+
+
+def _counted(unit: str, length: int) -> str:
+    parts, size = list[str](), 0
+    while size < length:
+        parts.append(unit.replace("#", str(len(parts) + 1)))
+        size += len(parts[-1])
+    return "".join(parts[:-1])
+
+
+def _readable(grader: str) -> Task:
+    """Return a task that the grader can read, which it has marked once, so that all that it needs is loaded."""
     choices = ("5", "blue", "7") if grader.startswith("choice") else ()
     for gold in ("5", "yes", "2010", "[10, 20, 30, 40]"):
         kind = AnswerType.CHOICE if choices else AnswerType.TEXT
-        task = Task(id="fuzz", question="Which? e.g. {3}", answer=gold, choices=choices, answer_type=kind)
+        question = "Which w5 has the w7 of w9 in 2014? e.g. {3}"
+        task = Task(id="fuzz", question=question, answer=gold, choices=choices, answer_type=kind)
         try:
             load_grader(grader).grade("5", task)
         except GradingError:
-            continue  # this grader cannot read the gold answer
-        for unit in HOSTILE_UNITS:
-            for length in (2_000, 33_000, 199_000):
-                answer = unit * (length // len(unit))
-                with one_second():
-                    assert 0 <= load_grader(grader).grade(answer, task).correct <= 1
-        return
+            continue
+        return task
     raise AssertionError("no gold answer that this grader reads")
+
+
+@pytest.mark.parametrize("grader", GRADERS.ids())
+def test_no_unit_to_the_longest_answer_takes_long(grader: str) -> None:
+    task = _readable(grader)
+    for length in (2_000, 33_000, 199_000):
+        repeated = (unit * (length // len(unit)) for unit in HOSTILE_UNITS)
+        for answer in (*repeated, *(_counted(unit, length) for unit in COUNTED_UNITS)):
+            with one_second():
+                assert 0 <= load_grader(grader).grade(answer, task).correct <= 1, answer[:40]

@@ -88,8 +88,14 @@ HOSTILE = {
 def test_hostile_text_is_wrong_and_soon(text: str) -> None:
     """Soon: the time limit of every test is what a grader that does not come back runs into."""
     for gold in EXAMPLES:
-        allowed = gold.answer == "42" and text in (HOSTILE["zero width"],)
-        assert gold.grade(text) < 1 or allowed, gold
+        assert gold.grade(text) < 1 or _is_stated(gold, text), gold
+
+
+def _is_stated(gold: Gold, text: str) -> bool:
+    """Digits of another script are digits, and a sign that cannot be seen parts two numbers as a space does."""
+    if gold.grader == "point@1":
+        return text in (HOSTILE["nul"], HOSTILE["surrogate"])  # 4 2 is a point of its box
+    return gold.answer == "42" and text == HOSTILE["other digits"]
 
 
 PIECES = {

@@ -313,8 +313,8 @@ def _judged_where(
     if answer is not None and len(answer) <= LONGEST_ANSWER:
         text = without_thoughts(clean(without_question(answer, task.question)))
         part = next(iter(insides(text)[-1:]), text)
-        again = list(_CORRECTED.finditer(part))[-1:] or list(_BUT.finditer(part))[:1]
-        if again and says(rest := part[again[0].end() :]) and _GUESSED.search(part, 0, again[0].start()):
+        again = next(iter([*_CORRECTED.finditer(part)][-1:]), None) or _BUT.search(part)
+        if again and says(rest := part[again.end() :]) and _GUESSED.search(part, 0, again.start()):
             return compare(rest)
         if formed(part) and not any(says(one.text) for one in marked(part)) and len(insides(text)) < 2:
             return compare(part)

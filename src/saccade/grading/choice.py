@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Literal
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
@@ -265,13 +266,17 @@ def _ticked(text: str, options: AnswerOptions) -> tuple[str, ...] | None:
     """
     lines = text.split("\n")
     items = [line for line in lines if _ITEM.match(f"{line} ")]
-    rest = "\n".join(line for line in lines if line not in items)
+    known = frozenset(items)
+    rest = "\n".join(line for line in lines if line not in known)
     if len(items) > 1 and (again := _LABEL_OF.findall(rest)):
         listed = _ticked("\n".join(items), options)
         return listed if listed and set(again) == set(listed) and not SAID_WRONG.search(rest) else None
-    labels = [found for found in _LABEL_OF.finditer(text) if options.index(found["label"]) is not None]
+    known_labels = (found for found in _LABEL_OF.finditer(text) if options.index(found["label"]) is not None)
+    labels = list(islice(known_labels, len(options.texts) + 1))
+    if len(labels) < 2 or len({found["label"] for found in labels}) < len(labels):
+        return None
     signs = list(_SIGN_OF.finditer(text))
-    if len(labels) < 2 or len(signs) < len(labels) or len({found["label"] for found in labels}) < len(labels):
+    if len(signs) < len(labels):
         return None
     false = asks_what_is_false(options.question, options.texts)
     if false and any(sign[0][0] in "✗✘❌✕☒×[✓✔✅☑" for sign in signs):

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Final
 
 from saccade.grading.languages import DOUBT
+from saccade.grading.remembered import remembered
 from saccade.grading.wrappers import stated_in_json, without_end_tokens
 from saccade.record.content import clean_text
 
@@ -63,6 +64,7 @@ _FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
 _DIGIT_GAP = re.compile("(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 
 
+@remembered
 def clean(text: str) -> str:
     """Return `text` in one spelling; at most `LONGEST_ANSWER` characters of it are looked at."""
     text = without_end_tokens(clean_text(text[:LONGEST_ANSWER]))
@@ -77,6 +79,7 @@ def clean(text: str) -> str:
     return _all_visible(text)
 
 
+@remembered
 def folded(text: str) -> str:
     """Return `text` in one spelling, lower-case, every run of white space one space."""
     return " ".join(clean(text).casefold().split())
@@ -147,18 +150,24 @@ _PICTOGRAPHS = re.compile(rf"\A(?:{_PICTOGRAPH}\s*)+|(?:\s*{_PICTOGRAPH})+\Z")
 """Emoji at the ends, which say nothing further; signs that deny or ask stay."""
 
 
+@remembered
 def unwrapped(text: str) -> str:
     """Strip markup around an answer: Markdown, quotes, LaTeX delimiters, text commands, emoji, a final full stop."""
-    text = _DECIMAL_COMMA.sub(".", text)
-    for old, new in _SPACING:
-        text = text.replace(old, new)
-    text = _TIE.sub(" ", text)
-    text = _BOLD.sub(r"\1", _TEXT_COMMAND.sub(_plain_text, text)).strip()
-    text = _fenced(_INNER_SIGNS.sub("", text)).strip()
-    text = _PICTOGRAPHS.sub("", text) or text
+    if "\\" in text or "{" in text:
+        text = _without_commands(text)
+    text = _fenced(_BOLD.sub(r"\1", text).strip()).strip()
+    text = text if text.isascii() else _PICTOGRAPHS.sub("", text) or text
     while (bare := _without_pair(_without_stop(text)).strip()) != text:
         text = bare
     return text
+
+
+def _without_commands(text: str) -> str:
+    """Write commands of LaTeX as signs, spaces or their plain text."""
+    text = _DECIMAL_COMMA.sub(".", text)
+    for old, new in _SPACING:
+        text = text.replace(old, new)
+    return _INNER_SIGNS.sub("", _TEXT_COMMAND.sub(_plain_text, _TIE.sub(" ", text)))
 
 
 def _plain_text(match: re.Match[str]) -> str:
@@ -188,10 +197,10 @@ def _without_stop(text: str) -> str:
 
 def _without_pair(text: str) -> str:
     for opening, closing in _PAIRS:
-        inner = text[len(opening) : len(text) - len(closing)]
-        wrapped = len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing)
-        if wrapped and opening not in inner and closing not in inner:
-            return inner
+        if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening) + len(closing):
+            inner = text[len(opening) : -len(closing)]
+            if opening not in inner and closing not in inner:
+                return inner
     return text.removeprefix("**").removesuffix("**") if text.count("**") == 1 else text
 
 
@@ -226,6 +235,8 @@ _DENIED = re.compile(
     r"|que|dass|daß|che|dat|że|что|що|hogy)\s(?:(?:the|my|final|correct|right|best)\s){0,3}$",
     re.IGNORECASE,
 )
+_LONGEST_DENIAL: Final = 400
+"""Characters, more than `_DENIED` can take up."""
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _SENTENCE_END = re.compile(
     r"(?:(?<=[^\W_]{2})|(?<=[)%°}*\"']))(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\bMt)(?<!\bNo)(?<!\bvs)"
@@ -248,7 +259,8 @@ class Candidate:
     """Whether the mark stands by itself (a box, "Answer:" at the start of a line), not within a sentence."""
 
 
-def marked(text: str) -> list[Candidate]:
+@remembered
+def marked(text: str) -> tuple[Candidate, ...]:
     """Return boxes and phrases in order; a phrase that leads to a box is that box."""
     boxes = list(_boxed(text))
     found = [(end, Candidate(inside, strong=True)) for _, end, inside in boxes]
@@ -262,7 +274,7 @@ def marked(text: str) -> list[Candidate]:
         inside = last > 0 and start <= closings[last - 1]
         if bisect_left(starts, start) == bisect_right(starts, end) and not inside:
             found.append((start, candidate))
-    return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
+    return tuple(candidate for _, candidate in sorted(found, key=lambda pair: pair[0]))
 
 
 def is_mark(line: str) -> bool:
@@ -270,9 +282,9 @@ def is_mark(line: str) -> bool:
     return any(head["colon"] or _VERB.search(head[0]) for head in _PHRASE.finditer(line))
 
 
-def curly(text: str) -> list[Candidate]:
+def curly(text: str) -> tuple[Candidate, ...]:
     """Return groups in braces; named ones (`rows={5} columns={6}`) are one answer. Lines with formulas have none."""
-    return [Candidate(group) for group in _groups(text)]
+    return tuple(Candidate(group) for group in _groups(text))
 
 
 def _boxed(text: str) -> Iterator[tuple[int, int, str]]:
@@ -316,7 +328,7 @@ def _in_line(line: str, position: int, below: str) -> Iterator[tuple[int, int, C
         leading = leading and _LEAD.fullmatch(line, before, head.start()) is not None
         strong = leading and head.re is _PHRASE and head["colon"] is not None
         before_head, before = before, head.end()
-        said = _SENTENCE_END.split(line[head.end() : end])[0].strip()
+        said = _SENTENCE_END.split(line[head.end() : end], maxsplit=1)[0].strip()
         said = said.strip("*") if said.strip(_EDGES) else ""
         if not said.strip(_EDGES) and number + 1 == len(heads):
             if _PHRASE.search(below[:200]) is not None or below.rstrip("* ").endswith(":"):
@@ -324,7 +336,7 @@ def _in_line(line: str, position: int, below: str) -> Iterator[tuple[int, int, C
             said = below.strip().lstrip(">#").strip()
         elif said.rstrip("* ").endswith(":") or not said or _LEADS_ON.fullmatch(said):
             continue
-        denied = _DENIED.search(line, before_head, head.start())
+        denied = _DENIED.search(line, max(before_head, head.start() - _LONGEST_DENIAL), head.start())
         if denied is not None:
             said = line[denied.start() : head.end()] + said
         groups = _groups(said) if _IN_BRACES.match(said) else []

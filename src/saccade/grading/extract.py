@@ -31,6 +31,7 @@ from saccade.grading.equals import is_one_of_several, leads_to_value
 from saccade.grading.languages import AGAIN, DOUBT, VERBS, WAIT, in_english, written_in
 from saccade.grading.number_words import with_digits
 from saccade.grading.quantities import ungrouped
+from saccade.grading.remembered import remembered
 from saccade.grading.wrappers import insides, without_thoughts
 
 _NUMBER: Final = re.compile(r"(?<![0-9.,])[0-9]{1,9}(?![0-9]|[.,][0-9])")
@@ -165,9 +166,10 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
             *map(Candidate, first),
             *(Candidate(part) for part in (*short, *sentences[-1:]) if says(part) is not None),
         ]
-    bold = [piece for _, piece in _in_bold("\n".join(lines)) if says(piece) is not None]
-    if bold and all(says(part) == says(bold[0]) for part in bold[1:]):
-        yield [Candidate(bold[0])]
+    bold = list(dict.fromkeys(piece for _, piece in _in_bold("\n".join(lines))))
+    telling = [piece for piece in bold if says(piece) is not None] if len(bold) <= _MOST else []
+    if telling and all(says(part) == says(telling[0]) for part in telling[1:]):
+        yield [Candidate(telling[0])]
     if len(lines) > 1 and concluding:
         yield from _pieces(concluding[0])
     if _REMARK.fullmatch(lines[-1] if lines else "") and len(lines) > 1:
@@ -339,6 +341,8 @@ Says = Callable[[str], object]
 _DEEPEST: Final = 8
 _MOST = 64
 """The last candidates of one kind that are considered."""
+_LONGEST_TOGETHER: Final = 8_000
+"""Characters of several different marked answers beyond which none of them is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +371,13 @@ def final_answer(text: str, says: Says = words_said, prose: bool = False) -> Ext
     """
     if len(text) > LONGEST_ANSWER:
         return Extraction(None, f"the answer is longer than {LONGEST_ANSWER} characters")
-    return _in_part(in_english(without_thoughts(clean(text))), says, prose)
+    return _in_part(_said(text), lambda part: says(part) if len(part) <= LONGEST_CANDIDATE else None, prose)
+
+
+@remembered
+def _said(text: str) -> str:
+    """Return what a text says behind its thoughts, with English leads to its answer."""
+    return in_english(without_thoughts(clean(text)))
 
 
 def _in_part(text: str, says: Says, prose: bool, depth: int = 0) -> Extraction:
@@ -377,11 +387,21 @@ def _in_part(text: str, says: Says, prose: bool, depth: int = 0) -> Extraction:
         return _inside(_corrected(text, says, prose), says, prose)
     if depth == _DEEPEST:
         return Extraction(None, f"tags are nested more than {_DEEPEST} deep")
-    found = [_in_part(part, says, prose, depth + 1) for part in parts[-_MOST:]]
+    parts = list(dict.fromkeys(parts[-_MOST:]))
+    if (too_long := _too_long(parts)) is not None:
+        return too_long
+    found = [_in_part(part, says, prose, depth + 1) for part in parts]
     problem = next((item for item in found if item.text is None), None)
     if problem is not None:
         return problem
     return _agreed([Candidate(item.text or "", strong=True) for item in found], says) or _NOTHING
+
+
+def _too_long(marked_answers: Sequence[str]) -> Extraction | None:
+    """Return why several different answers are not read; None where they are short enough, or only one."""
+    if len(marked_answers) < 2 or sum(map(len, marked_answers)) <= _LONGEST_TOGETHER:
+        return None
+    return Extraction(None, f"the different marked answers are longer than {_LONGEST_TOGETHER} characters together")
 
 
 _INSTRUCTS = re.compile(
@@ -411,11 +431,12 @@ def _is_short(text: str) -> bool:
     return len(text.split()) < _FEWEST_WORDS and len(text) < 12  # some scripts write no spaces
 
 
+@remembered
 def in_final_part(text: str) -> str | None:
     """Return an answer without thoughts and tags, for graders that read it whole; None if parts of it are marked."""
     if len(text) > LONGEST_ANSWER:
         return None
-    said = in_english(without_thoughts(clean(text)))
+    said = _said(text)
     parts = insides(said)
     part = parts[0] if len(parts) == 1 else said
     return None if len(parts) > 1 or insides(part) or marked(part) else part.strip()
@@ -442,7 +463,8 @@ def emphasised(answer: str, question: str, formulas: bool = False) -> tuple[str,
     for pieces in (_in_bold(whole), signs if formulas else plain):
         if 1 <= len({piece.strip() for _, piece in pieces}) <= (4 if formulas else 1):
             start, piece = pieces[-1]
-            corrected = max((again.end() for again in _NO_WAIT.finditer(whole, 1) if again.end() <= start), default=0)
+            corrections = _NO_WAIT.finditer(whole, max(1, start - _ENDS), start)
+            corrected = max((again.end() for again in corrections), default=0)
             begin = max(whole.rfind(". ", 0, start) + 1, whole.rfind("\n", 0, start) + 1, corrected)
             rest = re.split(r"[.!?]\s|\n", whole[start + len(piece) :], maxsplit=1)[0]
             doubtful = DOUBT.search(f"{whole[begin:start]} {rest}") or _ONE_OF.search(whole[begin:start])
@@ -451,8 +473,10 @@ def emphasised(answer: str, question: str, formulas: bool = False) -> tuple[str,
 
 
 def _inside(text: str, says: Says, prose: bool) -> Extraction:
-    for layer in (marked(text), curly(text)):
-        layer = layer[-_MOST:]
+    for kind in (marked(text), curly(text)):
+        layer = list(dict.fromkeys(kind[-_MOST:]))
+        if (problem := _too_long([one.text[:LONGEST_CANDIDATE] for one in layer])) is not None:
+            return problem
         if prose:
             layer = [one if says(one.text[:LONGEST_CANDIDATE]) is not None else _shortened(one) for one in layer]
         found = _agreed(layer, says)

@@ -18,6 +18,8 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Final
 
+from saccade.grading.remembered import remembered
+
 _LETTERS: Final = "A-ZА-ЕΑ-Εأابتثجحدههـوक-ङক-ঙก-ง가나다라마甲乙丙丁戊アイウエオㄱㄴㄷㄹㅁ"
 LETTER: Final = (
     rf"[*\"']{{0,3}}(?:[(\[]\s?(?<![A-Za-zА-я])[{_LETTERS}a-z]\s?[)\]]"
@@ -189,8 +191,9 @@ def _of_all(field: str) -> str:
     return rf"{_BEFORE}(?=[A-Za-z])(?:{latin}){_AFTER}|{beyond}(?:{_BEFORE}(?:{others}){_AFTER}|{'|'.join(unspaced)})"
 
 
-def alternatives(phrases: str) -> list[str]:
-    """Split a pattern at its outermost bars."""
+@cache
+def alternatives(phrases: str) -> tuple[str, ...]:
+    """Split a pattern of the table at its outermost bars."""
     parts, depth = [""], 0
     for sign in phrases:
         depth += (sign == "(") - (sign == ")")
@@ -198,7 +201,7 @@ def alternatives(phrases: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] += sign
-    return parts
+    return tuple(parts)
 
 
 DENIES: Final = _of_all("deny")
@@ -291,6 +294,12 @@ _SEEMING_ROWS: Final = [
 
 
 @cache
+def _seems() -> re.Pattern[str]:
+    """Return the form of what is in every lower-case text that `_seeming` changes, and found sooner."""
+    return re.compile("|".join(seems for _, seems, _ in _SEEMING_ROWS))
+
+
+@cache
 def _seeming() -> re.Pattern[str]:
     """Return the form of what only seems to be the answer ("it looks like B, but"), before another one."""
     ways = []
@@ -331,8 +340,10 @@ _NOT_THIS_LETTER = re.compile(
 def in_english(text: str) -> str:
     """Write what announces an answer in other languages as English does, at the end (6,000 signs) of a cleaned text."""
     head, text = text[:-_TRANSLATED], _NOT_THIS_LETTER.sub("", text[-_TRANSLATED:])
-    text = _seeming().sub("", text)
     lower = text.lower()
+    if _seems().search(lower):
+        text = _seeming().sub("", text)
+        lower = text.lower()
     for code, language in LANGUAGES.items():
         if not any(stem in lower for stem in _stems(code)):
             continue
@@ -358,7 +369,7 @@ def _opposites(code: str) -> tuple[re.Pattern[str], dict[str, str]]:
     return re.compile(rf"{before}(?P<word>{words})|{_NOT}(?={rights})", re.IGNORECASE), pairs
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def _untrue_in(question: str) -> str | None:
     """Return the code of the language in which a question asks for what is false, empty for English; else None."""
     known = language_of(question)
@@ -597,7 +608,7 @@ def _sum_of(values: Sequence[Fraction]) -> Fraction | None:
     return total + current
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _glued(word: str, code: str) -> Fraction | None:
     """Return the value of a number that is written as one word: `zweitausenddreihundert`, `zweieinhalb`."""
     if code == "de" and word.endswith("einhalb"):
@@ -622,7 +633,7 @@ def _atoms(word: str, code: str, depth: int) -> list[Fraction] | None:
 @cache
 def common_words() -> frozenset[str]:
     """Return the most common words of all languages, which tell nothing of what a text is about."""
-    return _ENGLISH.union(*(row.words.split() for row in LANGUAGES.values()))
+    return _ENGLISH.union(*_common().values())
 
 
 def is_english(text: str) -> bool:
@@ -631,13 +642,19 @@ def is_english(text: str) -> bool:
     return not written_in(text) and not _ENGLISH.isdisjoint(words)
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def written_in(text: str) -> str:
     """Return the code of the language whose most common words a text holds; empty for English and without such."""
     words = frozenset(found[0].casefold() for found in _TOKEN.finditer(text))
-    counts = {code: len(words & frozenset(row.words.split())) for code, row in LANGUAGES.items()}
+    counts = {code: len(words & common) for code, common in _common().items()}
     best = max(counts, key=lambda code: counts[code])
     return best if counts[best] > len(words & _ENGLISH) else ""
+
+
+@cache
+def _common() -> dict[str, frozenset[str]]:
+    """Return the most common words of each language."""
+    return {code: frozenset(row.words.split()) for code, row in LANGUAGES.items()}
 
 
 _SCRIPTS: Final = {"ja": "\u3040-\u30ff", "ko": "\uac00-\ud7a3", "th": "\u0e00-\u0e7f", "zh": "\u3400-\u9fff"}
@@ -648,7 +665,7 @@ def language_of(text: str) -> str:
     return next((code for code, signs in _SCRIPTS.items() if re.search(f"[{signs}]", text)), "") or written_in(text)
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def number_words_as_digits(text: str) -> str:
     """Return `text` with the number words of the language that it is written in as digits."""
     if _thai().search(text):
@@ -664,7 +681,7 @@ def number_words_as_digits(text: str) -> str:
     english = len(words & _ENGLISH)
     ways: dict[str, tuple[int, int]] = {}
     for code in codes:
-        common = len(words & frozenset(LANGUAGES[code].words.split()))
+        common = len(words & _common()[code])
         if common >= english:
             said, length = _in_digits(text, tokens, code, common > 0)
             if length:

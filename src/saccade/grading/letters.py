@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final
 
 from saccade.grading.clean import clean
@@ -53,6 +54,7 @@ def own_labels(texts: Sequence[str], question: str) -> tuple[tuple[str, ...], tu
     return (), tuple(texts)
 
 
+@cache
 def _mark(label: str) -> re.Pattern[str]:
     """Return a label before its text: `(Б)`, `Б)`, `Б.`; "1.5" begins with none."""
     plain = re.escape(label)

@@ -21,7 +21,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -413,10 +413,20 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
     formulas = comparable_formula(unwrapped(gold)), comparable_formula(prediction)
     if formulas[0] is None or formulas[1] is None:
         return wrong("another text, and not two formulas that can be compared", prediction)
-    found = shared_comparer().same(formulas[0], formulas[1])
-    if found is None:
+    try:
+        equal = _equal(formulas[0], formulas[1])
+    except TimeoutError:
         return wrong("could not be compared within the limits", prediction)
-    return right("equal formulas", prediction) if found else wrong("another formula", prediction)
+    return right("equal formulas", prediction) if equal else wrong("another formula", prediction)
+
+
+@lru_cache(maxsize=1024)
+def _equal(gold: str, answer: str) -> bool:
+    """Tell whether two formulas are equal, once for all the readings of an answer. Raises `TimeoutError` at a limit."""
+    found = shared_comparer().same(gold, answer)
+    if found is None:
+        raise TimeoutError
+    return found
 
 
 def _is_no_number(text: str) -> bool:

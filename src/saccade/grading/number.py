@@ -21,7 +21,7 @@ from pydantic import Field
 
 from saccade.grading.asked import asked_for, asks_year, strays, told_first
 from saccade.grading.base import Compare, Verdict, golds_of, judged, right, unread, unreadable, wrong
-from saccade.grading.clean import clean, folded
+from saccade.grading.clean import LONGEST_ANSWER, clean, folded
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.languages import DOUBT, any_of
 from saccade.grading.notation import in_one_notation, scale_asked
@@ -118,7 +118,7 @@ _LONGEST = 20_000
 
 def _judged(answer: str | None, task: Task, compare: Compare) -> Verdict:
     """Judge the one number that an answer states; of several, the one that the question asks for."""
-    if answer is not None:
+    if answer is not None and len(answer) <= LONGEST_ANSWER:
         for quoted in filter(DOUBT.search, _QUOTED.findall(task.question)):
             answer = answer.replace(quoted, "so")  # an option called "Never" denies nothing
         golds = [quantity(text) for text in golds_of(task)]

@@ -123,9 +123,11 @@ class AnswerOptions:
         """Write a letter and its own option's text behind it ("B (horse)", "B: horse", "Bの馬") as the letter."""
         for index, words in enumerate(self.words):
             own = label(index, len(self.texts))
+            if not words or own not in text:
+                continue
             told = re.escape(words)
             said = rf"(?<![A-Za-z0-9_])(?-i:{own})(?:\)?\s?[:=-]\s?{told}(?!\w)|\)?\s?\(\s?{told}\s?\)|の{told})"
-            text = re.sub(said, f"({own})", text, flags=re.IGNORECASE) if words else text
+            text = re.sub(said, f"({own})", text, flags=re.IGNORECASE)
         return text
 
     def spread(self, text: str) -> str:
@@ -260,7 +262,7 @@ class AnswerOptions:
         found: set[int] = set()
         for index in sorted(range(len(self.texts)), key=lambda index: -len(self.words[index])):
             words = re.sub(r"'s\b", "", self.words[index])
-            if len(words) < 2 or not words[0].isalpha():
+            if len(words) < 2 or not words[0].isalpha() or words not in rest:
                 continue  # single letters and numbers turn up in any sentence
             before = "" if UNSPACED.match(words) else r"(?<![\w-])(?:[وبفل]?ال)?"
             form = before + re.escape(words) + ("" if UNSPACED.match(words[-1]) else r"(?![\w-])")
@@ -274,8 +276,9 @@ class AnswerOptions:
     def without_texts(self, text: str) -> str:
         """Remove the texts of all options, the longest first."""
         rest = bare(text)
-        for words in sorted(self.words, key=len, reverse=True):
-            rest = re.sub(rf"(?<![A-Za-z不没沒非未]){re.escape(words)}(?![A-Za-z])", " ", rest) if words else rest
+        for words in sorted(filter(None, self.words), key=len, reverse=True):
+            if words in rest:
+                rest = re.sub(rf"(?<![A-Za-z不没沒非未]){re.escape(words)}(?![A-Za-z])", " ", rest)
         return rest
 
 

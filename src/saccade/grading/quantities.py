@@ -17,6 +17,7 @@ from saccade.grading.clean import clean, unwrapped
 from saccade.grading.equals import FUNCTIONS, stated
 from saccade.grading.languages import BECAUSE, BOUND, DOUBT, LANGUAGES, SCALES_ABROAD, counts_nothing, written_in
 from saccade.grading.number_words import foreign_words_as_digits, roman, says_another, with_digits
+from saccade.grading.remembered import remembered
 
 # Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
 # date or name (`B12`) are not read; nor is `3,5`, since commas only group thousands, nor absurd lengths or exponents.
@@ -96,7 +97,9 @@ def _decimal(match: re.Match[str]) -> Fraction | None:
     exponent = int(match["exponent"] or match["power"] or match["ten"] or 0)
     if abs(exponent) > LARGEST_EXPONENT:
         return None
-    return Fraction((match["decimal"] or "1").replace(",", "")) * Fraction(10) ** exponent
+    whole, _, decimals = (match["decimal"] or "1").replace(",", "").partition(".")
+    value, power = int(whole + decimals), exponent - len(decimals)
+    return Fraction(value * 10**power) if power >= 0 else Fraction(value, 10**-power)
 
 
 def _fraction(match: re.Match[str]) -> Fraction | None:
@@ -366,6 +369,7 @@ class Quantity:
         return self.unit is not None and self.unit.dimension == "percent"
 
 
+@remembered
 def quantity(text: str) -> Quantity | None:
     """Return the one number that `text` states, or None."""
     plain = _PER_SQUARED.sub(r"/\g<unit>²", repeating_as_fraction(_ITALIC.sub(r"\1", unwrapped(clean(text)))))

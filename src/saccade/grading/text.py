@@ -19,6 +19,7 @@ from saccade.grading.extract import concluded, emphasised, in_final_part, withou
 from saccade.grading.languages import DOUBT, written_in
 from saccade.grading.number_words import date_of, same_time, with_digits
 from saccade.grading.quantities import ORDINAL, UNSPACED, Quantity, quantity
+from saccade.grading.remembered import remembered
 from saccade.grading.restated import PRONOUNS, completes, denies, fills_in, of_another, sentences, topic_of, turns
 from saccade.grading.spelling import asked_in_json, names_date, same_code, same_in_greek_capitals
 from saccade.record.task import Task
@@ -145,6 +146,7 @@ _LIST = re.compile(r",\s(?:(?:and|und|et|y|e|и)\s)?|\s(?:and|und|et|y|e|и)\s|\
 _SUBSCRIPT = re.compile(r"(?<=[a-z)])_(?:([0-9])(?![0-9])|\{([0-9]{1,3})\})")  # H_2O
 
 
+@remembered
 def bare(text: str) -> str:
     """Return `text` as it is compared."""
     plain = _SUBSCRIPT.sub(r"\1\2", folded(unwrapped(clean(text))).replace("ё", "е").strip(" .,;:\"'"))

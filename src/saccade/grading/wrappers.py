@@ -57,12 +57,12 @@ ENDS: Final = """
 """.split()  # noqa: SIM905
 """What some servers leave behind an answer."""
 
-_END_TOKENS = re.compile(rf"(?:\s?(?:{'|'.join(map(re.escape, ENDS))}))+\s*\Z")
+_END_TOKENS = re.compile(rf"(?=[\s<\[])(?:\s?(?:{'|'.join(map(re.escape, ENDS))}))+\s*\Z")
 
 
 def _pattern(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     openings, closings = ("|".join(re.escape(pair[side]) for pair in pairs) for side in (0, 1))
-    return re.compile(rf"(?P<open>{openings})|(?P<close>{closings})", re.IGNORECASE)
+    return re.compile(rf"(?=[<\[\u25c1])(?:(?P<open>{openings})|(?P<close>{closings}))", re.IGNORECASE)
 
 
 _THOUGHT, _ASIDE, _ANSWER, _OTHER = map(_pattern, (THOUGHTS, ASIDES, ANSWERS, OTHER_ANSWERS))
@@ -73,7 +73,7 @@ _HERE = re.compile(r"\A\s*Here is my thought process:.*^\s*Here is my response:"
 
 def without_end_tokens(text: str) -> str:
     """Strip tokens that end a turn."""
-    return _END_TOKENS.sub("", text)
+    return _END_TOKENS.sub("", text) if text.rstrip().endswith((">", "]")) else text
 
 
 def without_thoughts(text: str) -> str:

@@ -14,6 +14,7 @@ from saccade.grading.base import Verdict, gold_of, judged, right, unread, unread
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import concluded, in_final_part, is_corrected, without_question
 from saccade.grading.languages import CONTRAST, DENIAL, DOUBT, LANGUAGES, assertion_in_english, language_of
+from saccade.grading.remembered import remembered
 from saccade.grading.restated import concludes, denies, restates, sentences, telling, turns
 from saccade.record.task import Task
 
@@ -111,6 +112,7 @@ _LONGEST_SENTENCE: Final = 1_000
 _MOST_SENTENCES: Final = 40
 
 
+@remembered
 def asserts(text: str) -> bool | None:
     """Return True for yes, False for no, None for neither."""
     plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
