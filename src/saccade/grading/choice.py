@@ -367,6 +367,9 @@ def _read_one(prediction: str, options: AnswerOptions) -> int | None:
     exact = options.exact(without_article(plain)) if exact is None and len(plain) > 2 else exact
     if exact is not None:
         return exact
+    glued = options.glued(plain)
+    if glued is not None:
+        return glued
     plain = options.paired(plain)
     placed = _by_place(plain, options)
     if placed is not None:

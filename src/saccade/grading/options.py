@@ -115,6 +115,8 @@ class AnswerOptions:
         if bare(plain) in self.words:
             return plain
         plain = _OPTION_ABROAD.sub("option ", plain)
+        if (noun := self.noun()) is not None:
+            plain = noun.sub("option ", plain)
         if not self.own:
             return plain
         return in_our_letters(plain, self.own, lambda index: label(index, len(self.texts)))
@@ -141,6 +143,17 @@ class AnswerOptions:
         run = rf"(?<!\w){stem}\w{{0,3}}\s(?P<run>{number}(?:{AND}{number})+)(?![\w.,:]\w)"
         each = noun.replace("\\", "") + r" \g<0>"
         return re.sub(run, lambda found: re.sub("[0-9]+", each, found["run"]), text, flags=re.IGNORECASE)
+
+    def noun(self) -> re.Pattern[str] | None:
+        """Return the noun that all options are, before a label: "graph D" where they are "Graph 1", "Graph 2"."""
+        first = {words.split()[0] if " " in words else "" for words in self.words}
+        if (
+            len(first) != 1
+            or "" in first
+            or any(re.search(r"(?<![A-Za-z])[A-Z](?![A-Za-z])", one) for one in self.plains)
+        ):
+            return None
+        return re.compile(rf"(?<!\w){re.escape(first.pop())}\s(?=[(]?(?-i:[A-Z])[)]?(?!\w))", re.IGNORECASE)
 
     def index(self, name: str) -> int | None:
         """Return the option labelled `name`."""
@@ -186,6 +199,15 @@ class AnswerOptions:
         """Tell whether the text begins with an option's letter, marked or before punctuation."""
         match = re.match(r"[(\[]?([A-Za-z])[)\]]?(?![\w'])", plain)
         return match is not None and self.index(match[1]) is not None
+
+    def glued(self, plain: str) -> int | None:
+        """Return the option whose letter and text are joined: `E2` where E is 2."""
+        said = "".join(plain.split()).casefold().rstrip(".")
+        for index, words in enumerate(self.words):
+            own = label(index, len(self.texts)).casefold() + "".join(words.split())
+            if words and not words[0].isalpha() and said == own:
+                return index
+        return None
 
     def by_value(self, plain: str) -> int | None:
         """Return the single option that states the same number or formula."""
