@@ -331,6 +331,16 @@ def _filling(plain: str, left: list[Numeral], asked: str) -> list[Numeral]:
     best = max(ranks, default=0)
     if best and sum(rank > best - 2 for rank in ranks) == 1:
         return [left[ranks.index(best)]]
+    if _EACH.search(plain) or _RECKONS.search(asked) or _JOINS.search(asked):
+        return []
+    for forwards, phrases in (
+        (True, [_phrase(plain[one.end :]) for one in left]),
+        (False, [_phrase_before(plain[: one.start]) for one in left]),
+    ):
+        known = [bool(words) and not not_asked(words, asked) for words in phrases]
+        closed = [not forwards or _ends(plain[one.end :], words) for one, words in zip(left, phrases, strict=True)]
+        if all(phrases) and sum(known) == 1 and all(a or b for a, b in zip(known, closed, strict=True)):
+            return [left[known.index(True)]]
     return []
 
 
@@ -356,7 +366,19 @@ def _labels(text: str) -> set[str]:
 _JOINS = re.compile(r"\b(?:and|und|y|et|и|e|och|dan|và|ve)\b|[和与及]|(?<=[\u3040-\u9fff])と", re.IGNORECASE)
 
 
+def _ends(rest: str, words: list[str]) -> bool:
+    """Tell whether an item of a list ends with these words, so that they name a thing."""
+    tokens = rest.split()
+    tail = tokens[len(words) :]
+    return not words or tokens[len(words) - 1][-1:] in ",;.:" or not tail or _ON.fullmatch(tail[0]) is not None
+
+
 _SLOT = re.compile(r"[是为為有占共约はがを은는이가\s]{0,3}(?:多少|几|幾|何|什么|いくら|몇|얼마|百分之)")
+
+
+def _phrase_before(head: str) -> list[str]:
+    words = _phrase(" ".join(reversed(head.split("\n")[-1].split())))
+    return words if len(words) > 1 else []
 
 
 def _phrase(rest: str) -> list[str]:

@@ -56,13 +56,14 @@ _LETTER_FIRST = re.compile(
 )
 _FURTHER = re.compile(r"\s*[,/&+]\s*(?:and\s|or\s)?[(\[]?([A-Z])(?![\w'])")
 _BECAUSE = re.compile(r"[,.]?\s(?:because|since)\s", re.IGNORECASE)
+_TO_ME = re.compile(r"\sto\sme(?=\W*\Z)")
 
 
 def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     """Return the single option that a short sentence settles on, by marked letter or by text, or None."""
     if len(prediction) > LONGEST:
         return None
-    prediction = without_seeming(prediction)
+    prediction = without_seeming(_TO_ME.sub("", prediction))
     readers = (_yes_or_no, _not_but, _remaining, _named, _filling)
     return next((index for read in readers if (index := read(prediction, options)) is not None), None)
 
