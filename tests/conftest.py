@@ -174,7 +174,7 @@ def _guards() -> Iterator[None]:
         _keep_to_loopback(patch)
         # Every client would read the certificates, and none here reaches anybody who has one.
         patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
-        # No test outlives the machine; what is said about writing to the disk, tests replace themselves.
+        # No test outlives the machine; those of a disk that fails put a failing `fsync` of their own in its place.
         patch.setattr(os, "fsync", lambda _descriptor: None)
         yield
 

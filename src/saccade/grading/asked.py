@@ -225,7 +225,9 @@ def plain_text(text: str) -> str:
 
 
 def _denies(question: str) -> bool:
-    """Tell whether a question asks what is not so."""
+    """Tell whether a question asks what is not so; the Portuguese "no" means "in the"."""
+    if re.match(r"\W*(?:\w+\s){0,2}(?:quant[oa]s?|qual|quais)\b", question, re.IGNORECASE):
+        return "não" in question.casefold()
     return _DENIES.search(question.strip().rstrip("?？ ")) is not None
 
 
